@@ -12,6 +12,7 @@ from celery_pecker.console.context import as_json
 from celery_pecker.console.database_context import DatabaseContext
 from celery_pecker.console.exits import NO, UNKNOWN, YES, Unanswered
 from celery_pecker.declarations import BeatSchedule, entries
+from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.overview import Overview
 from celery_pecker.schedules.model import Entry
@@ -53,8 +54,7 @@ class Context(DatabaseContext):
     @cached_property
     def declared(self) -> dict[str, Entry]:
         """What the code of this app declares, as its schedulers read it."""
-        self.app.loader.import_default_modules()
-        self.app.finalize()
+        load_app(self.app)
         beat_schedule = BeatSchedule(self.app)
         return {
             entry.name: entry

@@ -6,6 +6,7 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.cli.context import Context
+from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.outbox import Outbox, outboxes
 from celery_pecker.service.options import NO_TORNADO, listening
@@ -39,8 +40,7 @@ def intake(
     if token:
         ctx.obj.app.conf["pecker_intake_token"] = token
     with Context.open(ctx) as context:
-        context.app.loader.import_default_modules()
-        context.app.finalize()
+        load_app(context.app)
         outbox = _outbox(context, name)
         listener = Listener(**options)  # type: ignore[arg-type]  # the options
         service = Service(outbox, listener)

@@ -6,6 +6,7 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.cli.context import Context
+from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.observers.app import observers_of
 from celery_pecker.observers.hosts.supervisor import Supervisor
@@ -39,8 +40,7 @@ def observe(
     A second signal ends them at once.
     """
     with Context.open(ctx) as context:
-        context.app.loader.import_default_modules()
-        context.app.finalize()
+        load_app(context.app)
         observers = observers_of(context.app)
         if observers is None:
             message = "the app has no observers: make them with Observers(app)"

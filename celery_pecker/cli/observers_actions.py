@@ -10,6 +10,7 @@ from celery.bin.base import CeleryCommand
 
 from celery_pecker.cli.context import NO, Context, as_json
 from celery_pecker.cli.observers import observers, opened, refuse_unknown
+from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.observers import operations
 from celery_pecker.observers.app import observers_of
 from celery_pecker.observers.kind import Observer
@@ -126,8 +127,7 @@ def _object(text: str) -> dict[str, Any]:
 
 def _declared(context: Context, kind: str) -> Observer | None:
     """Return the kind where the app's own code declares it."""
-    context.app.loader.import_default_modules()
-    context.app.finalize()
+    load_app(context.app)
     known = observers_of(context.app)
     return None if known is None else known.kinds.get(kind)
 

@@ -12,6 +12,7 @@ from celery_pecker.flower.stored_schedules import (
     schedules_of,
     why_read_only,
 )
+from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import (
     InvalidField,
@@ -70,7 +71,8 @@ def read(source: Source, query: Query) -> dict[str, Any] | None:
 
 
 def proposed(source: Source) -> list[str]:
-    """Return the tasks of the app that may be scheduled, as far as Flower knows it."""
+    """Return the tasks of the app that may be scheduled."""
+    load_app(source.app)
     allowed = schedules_of(source.app).allowed
     names = (name for name in source.app.tasks if not name.startswith("celery."))
     return sorted(filter(allowed, names))[:TASKS]

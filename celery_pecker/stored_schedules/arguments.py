@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from celery_pecker.declarations import add_entries
+from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.stored_schedules.checks import (
@@ -31,7 +32,7 @@ class Arguments:
 
     def code(self) -> Mapping[str, Any]:
         """Return the entries that this app's ``beat_schedule`` declares."""
-        self._app.finalize()
+        load_app(self._app)
         add_entries(self._app)
         entries: Mapping[str, Any] = self._app.conf.beat_schedule
         return entries

@@ -22,6 +22,7 @@ from celery_pecker.django.stored_schedules import filters, rows
 from celery_pecker.django.stored_schedules.changes import compared, instant
 from celery_pecker.django.stored_schedules.form import ScheduleForm, fieldsets
 from celery_pecker.django.stored_schedules.store import Store, schedules
+from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.errors import PeckerError
 
 KEPT = 100
@@ -43,6 +44,7 @@ def zones() -> Sequence[str]:
 
 def names() -> Sequence[str]:
     """Return the names of tasks that a browser offers: those of this process."""
+    load_app(schedules().app)
     ours = [name for name in schedules().app.tasks if not name.startswith("celery.")]
     return sorted(filter(schedules().allowed, ours))
 

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from celery_pecker.kernel import user_code
+from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.errors import Misconfigured
 
 
@@ -20,8 +21,7 @@ def load(config: dict[str, Any]) -> Any:
     app = observers.app
     app.conf.update(config["conf"])
     app.set_current()
-    app.loader.import_default_modules()
-    app.finalize()
+    load_app(app)
     app.log.setup(loglevel=config["loglevel"], redirect_stdouts=False)
     return observers
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -254,3 +256,62 @@ def test_names_of_code_are_those_that_celery_adds_too(
         client.zadd("redbeat::schedule", {key: 1})
     told = line.json("import", "--schedules", "redbeat", redis_url, "--dry-run")
     assert verdicts(told) == {"celery.backend_cleanup": "code"}
+
+
+LATE = """
+from fieldapp import app
+
+@app.task
+def clean(): pass
+
+@app.on_after_finalize.connect
+def add(sender, **_):
+    sender.add_periodic_task(86_400.0, clean.s(), name="clean daily")
+"""
+
+
+def test_entries_that_modules_add_after_finalizing_are_codes(
+    tmp_path: Path, dsn: str, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Modules that are discovered are imported before the app is finalized.
+
+    ``on_after_finalize`` is sent once: entries of later modules were imported as
+    stored schedules, without their last runs, and `set` took their names.
+    """
+    (tmp_path / "fieldapp" / "jobs").mkdir(parents=True)
+    (tmp_path / "fieldapp" / "__init__.py").write_text(
+        "from celery import Celery\n"
+        f"app = Celery('proj', broker='memory://', set_as_current=False)\n"
+        f"app.conf.pecker_dsn = {dsn!r}\n"
+        "app.autodiscover_tasks(['fieldapp.jobs'])\n"
+    )
+    (tmp_path / "fieldapp" / "jobs" / "__init__.py").write_text("")
+    (tmp_path / "fieldapp" / "jobs" / "tasks.py").write_text(LATE)
+    monkeypatch.syspath_prepend(tmp_path)
+    app = import_module("fieldapp").app
+    line = Line(app)
+    last = SYSTEM.now().replace(microsecond=0) - timedelta(hours=5)
+    text = {"__type__": "interval", "every": 86_400.0}
+    stamp = {"__type__": "datetime", "timezone": "UTC"} | {
+        part: getattr(last, part)
+        for part in ("year", "month", "day", "hour", "minute", "second")
+    }
+    key = "redbeat:clean daily"
+    stored = {"name": "clean daily", "task": "fieldapp.jobs.tasks.clean"}
+    with redis.Redis.from_url(redis_url) as client:
+        client.hset(key, "definition", json.dumps({**stored, "schedule": text}))
+        client.hset(key, "meta", json.dumps({"last_run_at": stamp}))
+        client.zadd("redbeat::schedule", {key: 1})
+    try:
+        refused = line("set", "clean daily", "--task", "t", "--every", "5")
+        assert refused.exit_code == 1
+        assert "'clean daily'" in refused.stderr
+        done = line.json("import", "--schedules", "redbeat", redis_url)
+        assert verdicts(done) == {"clean daily": "code"}
+        assert line.json("schedules") == {"schedules": []}
+        kept = line.json("export")["clean daily"]
+        assert datetime.fromisoformat(kept) == last
+    finally:
+        app.close()
+        for name in [one for one in sys.modules if one.startswith("fieldapp")]:
+            del sys.modules[name]
