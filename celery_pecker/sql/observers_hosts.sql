@@ -299,6 +299,47 @@ written as (
 )
 select id, epoch, moved from seen
 
+/* celery_pecker:sum_observer_epochs */
+-- What a host compares with the lives that it runs. A claim gives its epoch, a clock's
+-- microseconds, to all that it takes: two different sets with one sum do not come about.
+select coalesce(sum(o.epoch), 0)
+from {schema}.pecker_observers as o
+where o.node = %(node)s::uuid
+
+/* celery_pecker:find_lost_lives */
+-- Lives of a host that the table does not have: a failover lost the row, or the claim.
+-- The host ends them; the table says what runs. A claim is not written again: a row of
+-- this id may be that of another observer, since a sequence goes back, too.
+--
+-- raised:  the next life has a higher epoch than the one that was lost, also where the
+--          clock of the new server is behind (I3)
+with lives as materialized (
+    select l.id, l.epoch
+    from unnest(%(ids)b::bigint[], %(epochs)b::bigint[]) as l (id, epoch)
+),
+lost as materialized (
+    select l.id, l.epoch
+    from lives as l
+    where not exists (
+        select from {schema}.pecker_observers as o
+        where o.id = l.id and o.epoch = l.epoch and o.node = %(node)s::uuid
+    )
+),
+behind as materialized (
+    select o.id
+    from {schema}.pecker_observers as o
+    where o.id = any (array(select id from lost))
+    order by o.id
+    for update of o skip locked
+),
+raised as (
+    update {schema}.pecker_observers as o
+    set epoch = lost.epoch
+    from lost, behind
+    where o.id = behind.id and lost.id = behind.id and o.epoch < lost.epoch
+)
+select id from lost
+
 /* celery_pecker:retake_observers */
 -- What a host holds by the table and does not run: its trust window closed and no host
 -- buried it. They begin anew, with new epochs, in its own place; a draining host takes

@@ -11,7 +11,37 @@ GROWN = "tests/unit/observers/test_grown_hosts.py"
 MEMORY = "tests/integration/observers/test_memory.py"
 TABLES = "tests/integration/observers/test_lives_in_tables.py"
 
+LOST = "tests/integration/observers/test_lost_rows.py"
+
 GUARDS = (
+    Guard(
+        "observers: what no table knows ends",
+        "celery_pecker/observers/hosts/host.py",
+        "        gone = [one for one in lives if one.claimed.id in lost]\n",
+        "        gone = [one for one in lives if one.claimed.id not in known]\n",
+        f"{LOST}::test_what_no_table_knows_ends",
+    ),
+    Guard(
+        "observers: a life is known by its epoch and its host, not by its id alone",
+        "celery_pecker/sql/observers_hosts.sql",
+        "        where o.id = l.id and o.epoch = l.epoch and o.node = %(node)s::uuid\n",
+        "        where o.id = l.id\n",
+        f"{LOST}::test_lives_are_compared_with_their_rows",
+    ),
+    Guard(
+        "observers: an epoch that a failover lost is not given out again",
+        "celery_pecker/sql/observers_hosts.sql",
+        "    set epoch = lost.epoch\n",
+        "    set epoch = o.epoch\n",
+        f"{LOST}::test_lives_are_compared_with_their_rows",
+    ),
+    Guard(
+        "observers: a life is not forgotten for another one of its id",
+        LIFE,
+        "            if one.id in self.by_id:\n                continue",
+        "            if self.by_id is None:\n                continue",
+        f"{LOST}::test_a_life_is_not_forgotten_for_another_one_of_its_id",
+    ),
     Guard(
         "observers: one that cannot replace a host that has grown ends no other",
         PROCESSES,

@@ -143,3 +143,14 @@ def _is_cheap(plan: str) -> None:
     ]
     assert walked == [], plan
     assert "JIT" not in plan
+
+
+@PLANS
+def test_what_a_host_compares_is_found_by_its_id(
+    stored: psycopg.Connection[Any], mode: str
+) -> None:
+    """Not among what other hosts hold; lives are found by their ids."""
+    plan = explain(stored, "sum_observer_epochs", {"node": NODE}, mode)
+    assert "pecker_observers_held" in plan
+    params: dict[str, object] = {"node": NODE, "ids": [1, 2, 3], "epochs": [1, 1, 1]}
+    _is_cheap(explain(stored, "find_lost_lives", params, mode))

@@ -102,6 +102,9 @@ class Host:
         self._drained_at: float | None = None
         self._survey: Survey | None = None
         self._looks = 0
+        self._connections = 0
+        self._differs = False
+        """Whether what ran here at the last comparison was not what the tables say."""
         self._seen = Looks()
         self._settles = False
         self._unanswered: dict[int, Outcome] = {}
@@ -197,7 +200,7 @@ class Host:
             self._abort()
 
     def _look(self, pulse: Pulse) -> None:
-        """Do what comes before placement: log, free, report, handle commands."""
+        """Do what comes before placement: log, free, report, compare, obey."""
         self._looks += 1
         for name in pulse.buried:
             logger.warning(
@@ -208,6 +211,9 @@ class Host:
         if pulse.notices:
             self._notices()
         self._report()
+        reconnected = self._connections != self._tables.connections
+        if reconnected or self._differs or self._looks % SURVEYS == 0:
+            self._compare(retakes=pulse.state == "up" and not self._leaving)
         if pulse.orders:
             self._handle_commands()
 
@@ -231,7 +237,8 @@ class Host:
         self._trust.end()
         self._unanswered.clear()
         self._lives.outcomes.clear()
-        self._on_loop(partial(self._lives.fence, "its host was buried", all_lives=True))
+        lives = [*self._lives.by_id.values()]
+        self._on_loop(partial(self._lives.fence, "its host was buried", lives))
         self._joined = False
 
     def _report(self) -> None:
@@ -299,16 +306,36 @@ class Host:
         self._on_loop(partial(lives.end, stops, Report.STOPPED, "it was stopped"))
         self._on_loop(partial(lives.end, restarts, Report.RESTARTED, "it begins anew"))
 
+    def _compare(self, *, retakes: bool) -> None:
+        """End lives that the tables do not have; take anew what has no life here.
+
+        A failover may lose the newest rows and claims, also behind a pooler, whose
+        connections outlive it. One sum is asked for while all is well.
+        """
+        self._connections = self._tables.connections
+        lives = [one for one in [*self._lives.by_id.values()] if not one.fenced]
+        known = {one.claimed.id: one.claimed.epoch for one in lives}
+        self._differs = self._tables.epochs() != sum(known.values())
+        if not self._differs:
+            return
+        lost = self._tables.lost(known)
+        gone = [one for one in lives if one.claimed.id in lost]
+        self._on_loop(partial(self._lives.fence, "the tables do not have them", gone))
+        if retakes:
+            retaken = self._tables.retake([*self._lives.by_id], self._most)
+            self._begin(retaken, spread=True)
+
+    @property
+    def _most(self) -> int:
+        """How many observers may begin in the time of one look."""
+        return max(1, int(self._plan.start_rate * self._plan.look))
+
     def _balance(self) -> None:
         """Take what waits and is ours to take; give away what is above our share."""
         survey = self._survey = self._tables.survey()
         mine = survey.of(self._tables.node)
         if mine is None:
             return
-        most = max(1, int(self._plan.start_rate * self._plan.look))
-        if mine.count > len(self._lives.by_id):
-            retaken = self._tables.retake([*self._lives.by_id], most)
-            self._begin(retaken, spread=True)
         load = self._lives.weight
         now = monotonic()
         self._seen.add(survey, mine.kinds, now)
@@ -317,7 +344,7 @@ class Host:
             return
         room = placement.room(survey, self._tables.node, load, left=self._seen.left)
         if room > 0 and any(one.kind in mine.kinds for one in survey.waiting):
-            claimed = self._tables.claim(room, most)
+            claimed = self._tables.claim(room, self._most)
             self._seen.took(len(claimed))
             self._begin(claimed, spread=True)
             return

@@ -99,6 +99,8 @@ class Lives:
         """Have lives for what was taken, not begun yet."""
         made = []
         for one in claimed:
+            if one.id in self.by_id:
+                continue  # its row was lost and came back; the life before ends first
             observer = self._kinds[one.kind]
             lease = Lease(
                 one,
@@ -165,7 +167,14 @@ class Lives:
                 for process in [*self._processes]:
                     process.trust_until(self._trusted)
             if self.by_id and self._trust.left() <= 0:
-                self.fence("its host could not renew the lease", all_lives=False)
+                self.fence(
+                    "its host could not renew the lease",
+                    [
+                        life
+                        for life in [*self.by_id.values()]
+                        if life.observer.options.unreachable is Unreachable.STOP
+                    ],
+                )
             await asyncio.sleep(TURN_INTERVAL)
 
     def abandon(self) -> None:
@@ -194,13 +203,11 @@ class Lives:
             if life is not None:
                 self._end(life, report, why)
 
-    def fence(self, why: str, *, all_lives: bool) -> None:
+    def fence(self, why: str, lives: Iterable[Life]) -> None:
         """End lives of which nothing may be reported any more."""
         ended = 0
-        for life in [*self.by_id.values()]:
-            if life.fenced or not (
-                all_lives or life.observer.options.unreachable is Unreachable.STOP
-            ):
+        for life in lives:
+            if life.fenced:
                 continue
             life.fenced = True
             ended += 1

@@ -170,6 +170,31 @@ class Tables:
         )
         return self._read({ident: False for ident, _ in rows})
 
+    @property
+    def connections(self) -> int:
+        """How many connections were made so far."""
+        return self._database.made
+
+    def epochs(self) -> int:
+        """Return the sum of the epochs of what this host holds by the table."""
+        [(total,)] = self._database.run("sum_observer_epochs", node=self.node)
+        return int(total)
+
+    def lost(self, lives: Mapping[int, int]) -> set[int]:
+        """Return the ids of those lives, by their epochs, that the table lacks."""
+        ids = [*lives]
+        lost: set[int] = set()
+        for start in range(0, len(ids), AT_ONCE):
+            some = ids[start : start + AT_ONCE]
+            rows = self._database.run(
+                "find_lost_lives",
+                node=self.node,
+                ids=some,
+                epochs=[lives[ident] for ident in some],
+            )
+            lost.update(ident for (ident,) in rows)
+        return lost
+
     def read(self, ids: Iterable[int]) -> list[Claimed]:
         """Return observers that this host holds."""
         return self._read(dict.fromkeys(ids, False))

@@ -63,6 +63,7 @@ class Stand:
 
         tables: Any = SimpleNamespace(
             node="one",
+            connections=0,
             join=lambda *_, **__: None,
             survey=lambda: Survey((LOAD,), (replace(WAITING, weight=waiting),)),
             claim=self.claim,

@@ -32,7 +32,9 @@ class Renewals:
 
 def host(trust: Renewals, pulse: Any) -> Host:
     """Return a host with nothing to run, whose lease is renewed by `pulse`."""
-    tables: Any = SimpleNamespace(join=lambda *_, **__: None, pulse=pulse)
+    tables: Any = SimpleNamespace(
+        join=lambda *_, **__: None, pulse=pulse, connections=0
+    )
     lives: Any = SimpleNamespace(turned=monotonic(), stuck="", fenced=[], outcomes=[])
     plan = Plan(name="one", pid=1, capacity=1, lease=LEASE, start_rate=1, history=0)
     made: Any = Host(
@@ -83,6 +85,7 @@ def test_a_host_that_has_left_does_not_join_once_more() -> None:
     joined: list[object] = []
     made._tables = SimpleNamespace(
         join=lambda *_, **__: joined.append(None),
+        connections=0,
         pulse=lambda: UP,
         drain=lambda: None,
         leave=lambda: None,
