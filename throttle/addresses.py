@@ -24,11 +24,13 @@ def redis(key: str, text: str) -> str:
             f" this one begins with {begins}"
         )
         raise Misconfigured(message)
-    number = text.partition("?")[0].partition("://")[2].partition("/")[2].strip("/")
+    number = rest.partition("?")[0].partition("/")[2].strip("/")
     if scheme != "unix" and number and not number.isdecimal():
+        # What follows a "/" of a password has an "@".
+        shown = f"in {number!r}" if "@" not in text else "in a text"
         message = (
             f"{key} must end in the number of a database, 'redis://host:6379/1', not"
-            f" in {number!r}"
+            f" {shown}; '/' in a password is written as %2F"
         )
         raise Misconfigured(message)
     return text
@@ -42,7 +44,11 @@ def service(key: str, text: str) -> str:
     except ValueError:
         right = False
     if not right:
-        message = f"{key} must be an http:// or https:// URL with a host, not {text!r}"
+        begins = repr(text.partition(":")[0]) if ":" in text else "no scheme"
+        message = (
+            f"{key} must be an http:// or https:// URL with a host; this one begins"
+            f" with {begins}"
+        )
         raise Misconfigured(message)
     return text.rstrip("/")
 

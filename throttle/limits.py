@@ -50,7 +50,7 @@ def _pairs(value: object) -> Iterable[tuple[Any, object]]:
         return [(one[0], one[1]) for one in value]
     message = (
         "throttle_limits must map databases to limits, {'main': 5000}"
-        f" (operations per second), not {value!r}"
+        f" (operations per second), not {type(value).__name__}"
     )
     raise Misconfigured(message)
 

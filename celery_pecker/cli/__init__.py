@@ -23,11 +23,12 @@ refused; 2 not understood; 3 unknown, because a server gave no answer.
 
 from __future__ import annotations
 
-from celery_pecker import declarations, worker
+from celery_pecker import declarations, hidden_settings, worker
 from celery_pecker.console.group import LazyGroup
 
 # The celery command imports this module before it loads the app (entry point
 # celery.commands): the one moment at which what only settings ask for can be hooked in.
+hidden_settings.hide()
 declarations.record_duplicates()
 worker.connect()
 

@@ -33,6 +33,7 @@ from typing import Any
 
 from celery import Celery, signals
 
+from celery_pecker import hidden_settings
 from celery_pecker.redis_guard.step import RedisGuardStep
 from celery_pecker.worker import remote_control, remote_control_observers
 from celery_pecker.worker.observers_step import ObserversStep
@@ -61,6 +62,7 @@ def install(app: Celery) -> None:
 
     And the guard on Redis in any case; may be called again.
     """
+    hidden_settings.hide()
     app.steps["worker"].add(RedisGuardStep)
     app.steps["worker"].update(STEPS)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from celery_pecker import hidden_settings
 from celery_sharding.worker.step import ShardingStep
 
 __all__ = ["ShardingStep", "install"]
@@ -18,4 +19,5 @@ __all__ = ["ShardingStep", "install"]
 
 def install(app: Any) -> None:
     """Let workers of the app that start from now on run shards; may be repeated."""
+    hidden_settings.hide()
     app.steps["worker"].add(ShardingStep)

@@ -8,10 +8,32 @@ IMPORT = "celery_pecker/cli/schedules_import.py"
 IMPORTED = "tests/integration/cli/test_import_schedules.py"
 PLAN = "celery_pecker/cli/other_schedulers/plan.py"
 EDITED = "tests/integration/cli/test_schedules.py"
+PASSWORDS = "tests/integration/cli/test_passwords.py"
 ROWS = "celery_pecker/cli/other_schedulers/rows.py"
 READ = "tests/integration/cli/test_other_schedulers_read.py"
 
 GUARDS = (
+    Guard(
+        "passwords: `celery report` hides our settings",
+        "celery_pecker/cli/__init__.py",
+        "hidden_settings.hide()\n",
+        "",
+        f"{PASSWORDS}::test_a_report_has_no_passwords",
+    ),
+    Guard(
+        "passwords: a worker that Python code starts hides our settings",
+        "celery_pecker/worker/__init__.py",
+        "    hidden_settings.hide()\n",
+        "",
+        f"{PASSWORDS}::test_a_worker_answers_without_passwords",
+    ),
+    Guard(
+        "passwords: libpq's own words of what is no DSN are not printed by doctor",
+        "celery_pecker/cli/doctor/hosts.py",
+        "parameters_of(context.settings.dsn)",
+        "conninfo.conninfo_to_dict(context.settings.dsn)",
+        f"{PASSWORDS}::test_doctor_refuses_what_is_no_dsn",
+    ),
     Guard(
         "import of schedules: a second one changes nothing",
         PLAN,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 from celery import Celery, signals
 
+from celery_pecker import hidden_settings
 from celery_pecker.redis_guard.step import RedisGuardStep
 
 
@@ -69,6 +70,7 @@ def install(app: Celery) -> None:
     And they live through a restart of a broker on Redis, as what they hold does. May
     be called more than once.
     """
+    hidden_settings.hide()
     app.steps["consumer"].add(ThrottleStep)
     app.steps["worker"].add(RedisGuardStep)
 

@@ -12,7 +12,8 @@ from psycopg.abc import ConnDict
 from celery_pecker.cli.context import Context
 from celery_pecker.cli.doctor.finding import Finding, fail, ok, warn
 from celery_pecker.kernel import hosts
-from celery_pecker.kernel.bounded_connection import BoundedConnection
+from celery_pecker.kernel.bounded_connection import BoundedConnection, parameters_of
+from celery_pecker.kernel.errors import Misconfigured
 
 WITHIN = 2.0
 """Seconds for the answer of a host."""
@@ -20,7 +21,10 @@ WITHIN = 2.0
 
 def examine(context: Context) -> Iterator[Finding]:
     """Yield what is found of each host; nothing where there is one."""
-    params = conninfo.conninfo_to_dict(context.settings.dsn)
+    try:
+        params = parameters_of(context.settings.dsn)
+    except Misconfigured:  # `postgres` says so
+        return
     # A standby answers, too.
     params["target_session_attrs"] = "any"
     try:

@@ -171,6 +171,18 @@ SAID: dict[str, tuple[dict[str, object], str]] = {
         {"throttle_redis_url": "redis://x:6379/main"},
         "end in the number of a database, 'redis://host:6379/1', not in 'main'",
     ),
+    "a slash in a password": (
+        {"throttle_redis_url": "redis://:12/s3cret@x:6379/1"},
+        "not in a text; '/' in a password is written as %2F",
+    ),
+    "pairs that are none": (
+        {"throttle_limits": [{"main": {"watch": {"dsn": "s3cret"}}}]},
+        "must map databases to limits, {'main': 5000} (operations per second), not li",
+    ),
+    "a password for no service": (
+        {"throttle_service_url": "htps://x:s3cret@y", "throttle_service_token": "x"},
+        "http:// or https:// URL with a host; this one begins with 'htps'",
+    ),
     "no service": (
         {"throttle_service_url": "redis://x", "throttle_service_token": "x"},
         "http:// or https:// URL",

@@ -30,8 +30,10 @@ def connect(url: str, timeout: float) -> Redis:
         # Options that there are not are seen now, not when it connects
         client.connection_pool.make_connection()
     except (ValueError, TypeError, RedisError) as error:
-        message = f"throttle_redis_url is no address of a Redis: {error}"
-        raise Misconfigured(message) from error
+        # The standard library quotes what it takes for a port: part of a password.
+        text = "its port is no number" if "Port" in str(error) else str(error)
+        message = f"throttle_redis_url is no address of a Redis: {text}"
+        raise Misconfigured(message) from None
     return client
 
 
