@@ -3,13 +3,12 @@
 Each entry comes due again a millisecond after it was claimed, so that there is always
 something to take. Nothing is published: what is measured is the claim alone.
 
-    python -m benchmarks.claimer DSN SCHEMA ENTRIES BATCH BEGIN SECONDS FILE
+    DSN SCHEMA ENTRIES BATCH BEGIN SECONDS FILE   (tests.told)
 """
 
 from __future__ import annotations
 
 import random
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.model import ClaimRequest, Delivery, Entry, Policy
 from celery_pecker.schedules.repository import Repository
+from tests.told import told
 
 PERIOD_US = 1000
 AHEAD_US = 60_000_000
@@ -63,7 +63,7 @@ def _wanted(number: int) -> ClaimRequest:
 
 
 if __name__ == "__main__":
-    dsn, schema, entries, batch, begin, seconds, path = sys.argv[1:]
+    dsn, schema, entries, batch, begin, seconds, path = told()
     found = main(
         dsn,
         schema,

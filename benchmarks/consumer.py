@@ -6,7 +6,7 @@ first bytes of the answer that held it arrived; nothing is decoded before, and
 nothing but the two marks that are looked for: the entry and the due instant. What all
 this adds to a figure is measured too: see rows/consumer.py.
 
-    python -m benchmarks.consumer URL QUEUE FILE
+    URL QUEUE FILE   (tests.told)
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import re
 import select
 import signal
 import socket
-import sys
 import time
 from array import array
 from collections import deque
@@ -26,6 +25,8 @@ from urllib.parse import unquote, urlsplit
 
 import amqp
 import numpy as np
+
+from tests.told import told
 
 TAKE = 1000
 IDLE = 0.5
@@ -215,4 +216,4 @@ def main(url: str, queue: str, path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*told())

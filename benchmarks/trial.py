@@ -26,6 +26,7 @@ from benchmarks.subjects import Subject
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
 from example_project.processes import ProcessContainer
+from tests.told import telling
 
 ROOT = Path(__file__).resolve().parents[1]
 READY_WITHIN = 60.0
@@ -67,8 +68,8 @@ class Trial:
         self._app.conf.task_default_queue = self.name
         self.consumer = self._process(
             "consumer",
-            ["-m", "benchmarks.consumer", url, self.name, str(self._file)],
-            {},
+            ["-m", "benchmarks.consumer"],
+            telling(url, self.name, str(self._file)),
         )
 
     def __enter__(self) -> Self:

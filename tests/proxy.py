@@ -24,6 +24,7 @@ import socket
 import struct
 import threading
 from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing.servers import HOST, free_port
@@ -68,6 +69,7 @@ class Proxy:
 
     def __init__(self, host: str, port: int) -> None:
         self.target = (host, port)
+        self.url = ""
         self.delay = 0.0
         self.every = 0.0
         self._way = Way.OPEN
@@ -85,6 +87,17 @@ class Proxy:
             target=self._run, name=f"proxy-{self.port}", daemon=True
         )
         self._thread.start()
+
+    @classmethod
+    def before(cls, url: str) -> Self:
+        """Return a proxy that leads to the server of a URL; `url` is its own."""
+        parts = urlsplit(url)
+        usual = {"amqp": 5672, "redis": 6379}.get(parts.scheme, 80)
+        proxy = cls(parts.hostname or HOST, parts.port or usual)
+        login, at, _ = parts.netloc.rpartition("@")
+        there = parts._replace(netloc=f"{login}{at}{HOST}:{proxy.port}")
+        proxy.url = there.geturl()
+        return proxy
 
     def __enter__(self) -> Self:
         return self

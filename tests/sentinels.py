@@ -19,6 +19,10 @@ MASTER = "main"
 def follow(replica: EmbeddedRedis, primary: EmbeddedRedis) -> None:
     """Have a server copy another one, and wait until it does."""
     with redis.Redis.from_url(replica.url) as client:
+        client.config_set("masterauth", primary.password)
+        client.config_set("requirepass", primary.password)
+        replica.password = primary.password
+    with redis.Redis.from_url(replica.url) as client:
         client.replicaof("127.0.0.1", primary.port)
         eventually(lambda: client.info("replication")["master_link_status"] == "up")
 
@@ -31,6 +35,7 @@ def sentinel(primary: EmbeddedRedis, folder: Path) -> Iterator[int]:
     settings.write_text(
         f"port {port}\nbind 127.0.0.1\ndir {folder}\n"
         f"sentinel monitor {MASTER} 127.0.0.1 {primary.port} 1\n"
+        f"sentinel auth-pass {MASTER} {primary.password}\n"
         f"sentinel down-after-milliseconds {MASTER} 300\n"
         f"sentinel failover-timeout {MASTER} 3000\n"
     )

@@ -23,6 +23,7 @@ from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.repository import Repository
 from example_project.processes import ProcessContainer
+from tests.told import telling
 
 ROW = "claims"
 ENTRIES = 1_000
@@ -60,7 +61,8 @@ def measure(run: Run, replicas: int, batch: int) -> Sample:
         files = [Path(folder) / f"{number}.npz" for number in range(replicas)]
         claimers = [
             ProcessContainer(
-                [sys.executable, "-m", "benchmarks.claimer", *words, str(path)],
+                [sys.executable, "-m", "benchmarks.claimer"],
+                env=telling(*words, str(path)),
                 name="claimer",
                 cwd=ROOT,
             )

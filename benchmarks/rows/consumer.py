@@ -40,6 +40,9 @@ def measure(run: Run, size: int) -> Sample:
         words = [b"LPUSH", trial.name.encode(), *([_message(MARK)] * size)]
         command = b"".join(b"$%d\r\n%s\r\n" % (len(one), one) for one in words)
         pieces = (b"*%d\r\n%s" % (len(words), command)).split(MARK)
+        if parts.password:
+            wire.sendall(f"AUTH {parts.password}\r\n".encode())
+            wire.recv(64)
         for _ in range(PUSHES):
             time.sleep(0.07)
             now = datetime.now(UTC).isoformat(timespec="microseconds")

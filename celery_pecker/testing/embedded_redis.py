@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 from celery_pecker.testing.binaries import redis_server, within_reach
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class EmbeddedRedis(EmbeddedServer):
-    """Redis on the loopback interface, without a password.
+    """Redis on the loopback interface, with a random password.
 
     Each write is appended to a file before it is answered, so that a kill loses none.
 
@@ -51,9 +51,10 @@ class EmbeddedRedis(EmbeddedServer):
 
     def url_of(self, database: int) -> str:
         """Return the address of a database of this server."""
-        return f"redis://{HOST}:{self.port}/{database}"
+        return f"redis://:{self.password}@{HOST}:{self.port}/{database}"
 
     def _install(self) -> None:
+        self._write("redis.conf", f"requirepass {self.password}\n")
         if self._account is not None:
             self._program = within_reach(self._program, self.directory)
 
@@ -64,16 +65,11 @@ class EmbeddedRedis(EmbeddedServer):
             "dir": str(self.directory),
         }
         return [
-            self._program,
+            *(self._program, self.directory / "redis.conf"),
             *(word for k, v in settings.items() for word in (f"--{k}", v)),
         ]
 
     def _ready(self) -> bool:
-        with socket.create_connection((HOST, self.port), timeout=1) as wire:
-            wire.sendall(b"PING\r\nINFO server\r\nQUIT\r\n")
-            answer = b"".join(iter(lambda: wire.recv(65536), b""))
-        # "-LOADING" until the file is read; another's server has another process id.
-        return (
-            answer.startswith(b"+PONG")
-            and f"process_id:{self.pid}\r".encode() in answer
-        )
+        # Another user's server may be on the port: the password is not for it.
+        ready = rf"^{self.pid}:.*Ready to accept connections"
+        return re.search(ready, self.log, re.MULTILINE) is not None

@@ -70,6 +70,8 @@ class EmbeddedServer:
 
     def __init__(self, *, port: int | None = None, fast: bool = False) -> None:
         self.port = port or free_port()
+        self.password = secrets.token_hex(16)
+        """Each user of the machine reaches the port."""
         self._fixed_port = port is not None
         self._account = account()
         self._fast = fast
@@ -196,6 +198,15 @@ class EmbeddedServer:
 
     def _remove_leftovers(self) -> None:
         """Leave nothing of the ended server outside its directory."""
+
+    def _write(self, name: str, text: str) -> Path:
+        """Write a file that only the server may read: `ps` shows its arguments."""
+        path = self.directory / name
+        path.touch(mode=0o600)
+        path.write_text(text)
+        if self._account is not None:
+            os.chown(path, *self._account)
+        return path
 
     # The child
 

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import redis
@@ -259,11 +258,8 @@ def test_on_rabbitmq(
     amqp_url: str, yards: Callable[..., Yard], seed: int, pool: str
 ) -> None:
     """Seven blows each; nothing is ever lost."""
-    parts = urlsplit(amqp_url)
-    with Proxy(parts.hostname or "127.0.0.1", parts.port or 5672) as proxy:
-        login = f"{parts.username}:{parts.password}"
-        way = parts._replace(netloc=f"{login}@127.0.0.1:{proxy.port}").geturl()
-        yard = yards(amqp_url, proxy, pool, seed, way)
+    with Proxy.before(amqp_url) as proxy:
+        yard = yards(amqp_url, proxy, pool, seed, proxy.url)
         kinds = ("cut", "muted", "worker killed", "worker frozen", "worker ended")
         for _ in range(7):
             yard.round(kinds)

@@ -15,6 +15,7 @@ from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
 from example_project.processes import ProcessContainer
 from tests.chaos import throttle_watcher
 from tests.integration.throttle.watch.backend import LOCK, at_work
+from tests.told import telling
 from throttle.errors import StoreUnavailable
 from throttle.model import Amount, DatabaseReport, Report, Sample
 from throttle.store.redis import RedisStore
@@ -46,12 +47,12 @@ class Watch:
     def _begin(self, name: str, dsn: str) -> ProcessContainer:
         theirs = conninfo.make_conninfo(dsn, application_name=f"{MINE}:{name}")
         process = ProcessContainer(
-            [
-                *(sys.executable, "-m", throttle_watcher.__name__),
-                *(self.redis.url, theirs, name),
-            ],
+            [sys.executable, "-m", throttle_watcher.__name__],
             name=name,
-            env={"PYTHONPATH": ":".join(filter(None, sys.path))},
+            env={
+                **telling(self.redis.url, theirs, name),
+                "PYTHONPATH": ":".join(filter(None, sys.path)),
+            },
         )
         self._stack.callback(process.remove)
         process.start()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-import sys
 
+from tests.told import told
 from throttle.settings import Settings
 from throttle.store.redis import RedisStore
 from throttle.watch import start
@@ -12,7 +12,7 @@ from throttle.watch import start
 if __name__ == "__main__":
     ending = {signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, ending)  # in its threads too
-    redis_url, dsn, name = sys.argv[1:]
+    redis_url, dsn, name = told()
     limit = {"operations": 1_000, "watch": {"dsn": dsn, "active": 0.5}}
     settings = Settings.read(
         {

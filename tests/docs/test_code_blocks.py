@@ -56,11 +56,8 @@ def test_what_a_page_shows_happens(
         "pecker_scheduler": role,
         "postgresql://app@localhost/app": empty_dsn,
         "redis://localhost/0": redis_url,
-        # servers that a page starts for itself
         "5555": str(free_port()),
         "8585": str(free_port()),
-        "15432": str(free_port()),
-        "16379": str(free_port()),
     }
     scene = Scene(folder=tmp_path, dsn=empty_dsn, words=words)
     try:

@@ -7,6 +7,7 @@ from tests.guards.guard import Guard
 IMPORT = "celery_pecker/cli/schedules_import.py"
 IMPORTED = "tests/integration/cli/test_import_schedules.py"
 PLAN = "celery_pecker/cli/other_schedulers/plan.py"
+EMBEDDED = "tests/unit/testing/test_embedded_servers.py"
 EDITED = "tests/integration/cli/test_schedules.py"
 PASSWORDS = "tests/integration/cli/test_passwords.py"
 ROWS = "celery_pecker/cli/other_schedulers/rows.py"
@@ -105,5 +106,19 @@ GUARDS = (
         "version=known if version is None else version",
         "version=version",
         f"{EDITED}::test_an_edit_in_between_is_not_overwritten",
+    ),
+    Guard(
+        "testing: another user of the machine does not enter an embedded PostgreSQL",
+        "celery_pecker/testing/embedded_postgres.py",
+        '"-A", "scram-sha-256"',
+        '"-A", "trust"',
+        f"{EMBEDDED}::test_other_users_of_the_machine_are_refused",
+    ),
+    Guard(
+        "testing: another user of the machine does not enter an embedded Redis",
+        "celery_pecker/testing/embedded_redis.py",
+        'f"requirepass {self.password}\\n"',
+        '""',
+        f"{EMBEDDED}::test_other_users_of_the_machine_are_refused",
     ),
 )

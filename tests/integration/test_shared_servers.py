@@ -12,12 +12,14 @@ import redis
 
 from celery_pecker.testing import eventually
 from tests.services import MARK, PostgresStand, RedisStand, hold_database, url_of
+from tests.told import telling
 
 ROOT = Path(__file__).parents[2]
 KILLED = """
-import os, signal, sys
+import os, signal
+from tests.told import told
 from tests.services import PostgresStand
-print(PostgresStand(sys.argv[1]).create(), flush=True)
+print(PostgresStand(told()[0]).create(), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -33,7 +35,8 @@ def test_databases_of_a_killed_run_are_dropped_by_the_next(
 ) -> None:
     """And those of a run that lives are let be."""
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED, postgres_server.dsn],
+        [sys.executable, "-c", KILLED],
+        env=telling(postgres_server.dsn),
         check=False,
         cwd=ROOT,
         stdout=subprocess.PIPE,

@@ -7,6 +7,7 @@ come by the environment, since Celery's suite has no place for them:
     INTEROP_SECONDS   how long a test may take
     INTEROP_DSN       the tables; with it the session's worker has all of our steps
     INTEROP_REDIS     where throttle counts
+    INTEROP_PASSWORD  of REDIS_HOST, for which Celery's suite knows none
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from celery import Celery
 from celery.contrib.testing.worker import test_worker_started as worker_started
 
@@ -25,6 +27,17 @@ DSN = os.environ.get("INTEROP_DSN", "")
 RESULTS = Path(os.environ["INTEROP_RESULTS"])
 SECONDS = float(os.environ["INTEROP_SECONDS"])
 _workers: list[Any] = []
+
+
+class Client(redis.StrictRedis):
+    """Knows the password of the Redis that the suite looks into."""
+
+    def __init__(self, *words: Any, **options: Any) -> None:
+        options.setdefault("password", os.environ.get("INTEROP_PASSWORD"))
+        super().__init__(*words, **options)
+
+
+redis.StrictRedis = Client
 
 
 def everything(*_: object) -> str:

@@ -112,6 +112,7 @@ class Suite:
                 "TEST_BACKEND": redis.url_of(1),
                 "REDIS_HOST": "127.0.0.1",
                 "REDIS_PORT": str(redis.port),
+                "INTEROP_PASSWORD": redis.password,
                 "INTEROP_RESULTS": str(results),
                 "INTEROP_SECONDS": str(self.seconds),
             }

@@ -18,7 +18,7 @@ from pathlib import Path
 import psycopg
 
 from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, free_port
+from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis
 from tests.docs.scene import Scene, environment
 
 ROOT = Path(__file__).parents[2]
@@ -78,8 +78,6 @@ def play(page: str, folder: Path, python: Path, servers: tuple[str, str]) -> Non
     words = {
         "postgresql://app@localhost/app": dsn,
         "redis://localhost/0": url,
-        "15432": str(free_port()),
-        "16379": str(free_port()),
     }
     folder.mkdir()
     scene = Scene(folder=folder, dsn=dsn, words=words, python=python)

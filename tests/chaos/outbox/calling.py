@@ -8,7 +8,6 @@ An order that is committed has a task under its id; one that was rolled back has
 from __future__ import annotations
 
 import random
-import sys
 from typing import Any
 
 import psycopg
@@ -19,6 +18,7 @@ from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.outbox import Outbox
 from tests.chaos.outbox.strikes import Strikes
 from tests.chaos.outbox.working import MODES
+from tests.told import told
 
 PAUSE = 0.01
 """Seconds between two transactions."""
@@ -92,4 +92,4 @@ def main(dsn: str, queue: str, folder: str, seed: str, *tasks: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*told())

@@ -5,7 +5,6 @@ python -m tests.chaos.outbox.relaying DSN BROKER QUEUE FOLDER
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from celery_pecker.kernel.backoff import Backoff
@@ -14,6 +13,7 @@ from celery_pecker.kernel.loop import Loop
 from celery_pecker.outbox.entities import decode
 from tests.chaos.outbox.strikes import Strikes
 from tests.integration.outbox_relay.making import Made
+from tests.told import told
 
 HOLD = 2.0
 """Seconds; short, so that a run waits less."""
@@ -36,4 +36,4 @@ def main(dsn: str, broker: str, _queue: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*told())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from urllib.parse import urlsplit
 
 import psycopg
 
@@ -92,15 +91,9 @@ class ProxiedRabbit:
     """A RabbitMQ that others use too: what happens, happens to the way there."""
 
     def __init__(self, url: str, queue: str) -> None:
-        address = urlsplit(url)
         with ExitStack() as stack:
-            self._proxy = stack.enter_context(
-                Proxy(address.hostname or "127.0.0.1", address.port or 5672)
-            )
-            account = f"{address.username}:{address.password}"
-            self.url = address._replace(
-                netloc=f"{account}@127.0.0.1:{self._proxy.port}"
-            ).geturl()
+            self._proxy = stack.enter_context(Proxy.before(url))
+            self.url = self._proxy.url
             self.wire = RabbitWire(url, queue)
             self.wire.make()
             stack.pop_all()

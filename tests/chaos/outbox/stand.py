@@ -23,6 +23,7 @@ from tests.chaos.outbox.events import Event
 from tests.chaos.outbox.servers import Databases, OwnRedis, ProxiedRabbit
 from tests.chaos.outbox.working import MODES
 from tests.database_clock import DatabaseClock
+from tests.told import telling
 
 SERVERS, CALLERS = 3, 2
 AIM_TIMEOUT = 5.0
@@ -279,7 +280,10 @@ class Stand:
         path = self.folder / f"{module}-{len(self._logs)}.log"
         with path.open("wb") as log:
             process = subprocess.Popen(
-                [*command, self.clock.dsn, *words], stdout=log, stderr=log
+                command,
+                stdout=log,
+                stderr=log,
+                env=telling(self.clock.dsn, *words),
             )
         self._logs[process.pid] = path
         return process

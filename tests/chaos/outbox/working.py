@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 from typing import Any
 
 import psycopg
@@ -20,6 +19,7 @@ from celery_pecker.outbox import Outbox
 from celery_pecker.outbox.runs.rows import Rows
 from celery_pecker.publisher.stored_messages import StoredPublisher
 from tests.chaos.outbox.strikes import Strikes
+from tests.told import told
 
 HOLD = 2.0
 """Seconds; short, so that a run waits less."""
@@ -83,4 +83,4 @@ def main(dsn: str, broker: str, queue: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*told())

@@ -23,6 +23,7 @@ from celery.schedules import schedule
 
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.publisher import Dispatch, Publisher
+from tests.told import told
 
 seen: list[str] = []
 
@@ -140,4 +141,4 @@ def main(url: str, what: str) -> None:
 
 if __name__ == "__main__":
     logging.disable()
-    main(*sys.argv[1:])
+    main(*told())

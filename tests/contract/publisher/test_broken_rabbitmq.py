@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from celery import signals
@@ -38,16 +36,14 @@ def bounded() -> Iterator[None]:
 @pytest.fixture
 def proxy(rabbit_wire: RabbitWire) -> Iterator[Proxy]:
     """Give a way to RabbitMQ that can be muted, hung and cut."""
-    parts = urlsplit(rabbit_wire.url)
-    with Proxy(parts.hostname or "", parts.port or 5672) as way:
+    with Proxy.before(rabbit_wire.url) as way:
         yield way
 
 
 @pytest.fixture
 def behind(proxy: Proxy, rabbit_wire: RabbitWire) -> RabbitWire:
     """Give the same RabbitMQ, reached by the proxy."""
-    url = re.sub(r"@[^/]+", f"@127.0.0.1:{proxy.port}", rabbit_wire.url)
-    return replace(rabbit_wire, url=url)
+    return replace(rabbit_wire, url=proxy.url)
 
 
 @pytest.fixture(params=["fast", "slow"])

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 import celery
 import pytest
@@ -148,9 +147,8 @@ def test_a_connection_cut_in_between_costs_a_reconnect_and_nothing_else(
     redis_wire: RedisWire, stand_on: MakeStand, lane: str
 ) -> None:
     """It was idle when it broke: nothing was under way."""
-    parts = urlsplit(redis_wire.url)
-    with Proxy(parts.hostname or "", parts.port or 0) as proxy:
-        url = f"redis://127.0.0.1:{proxy.port}{parts.path}"
+    with Proxy.before(redis_wire.url) as proxy:
+        url = proxy.url
         stand = ready(stand_on(replace(redis_wire, url=url)))
         stand.send([dispatch("one")])
         proxy.cut()
@@ -193,9 +191,8 @@ def test_a_close_in_the_middle_ends_the_publish(
     redis_wire: RedisWire, stand_on: MakeStand
 ) -> None:
     """Another thread closes; who publishes hears of it, and neither hangs."""
-    parts = urlsplit(redis_wire.url)
-    with Proxy(parts.hostname or "", parts.port or 0) as proxy:
-        url = f"redis://127.0.0.1:{proxy.port}{parts.path}"
+    with Proxy.before(redis_wire.url) as proxy:
+        url = proxy.url
         stand = ready(stand_on(replace(redis_wire, url=url), timeout=60))
         proxy.hang()
         said: list[Exception] = []

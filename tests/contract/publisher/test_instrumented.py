@@ -10,7 +10,9 @@ import pytest
 import redis
 
 from tests.contract.publisher.instrumented import WAYS
+from tests.told import telling
 
+ROOT = Path(__file__).parents[3]
 PROGRAM = Path(__file__).with_name("instrumented.py")
 
 
@@ -20,7 +22,8 @@ def test_whoever_looks_at_messages_sees_the_next_batch(
 ) -> None:
     """The lane changes between two batches, and all messages of both arrive."""
     said = subprocess.run(
-        [sys.executable, PROGRAM, redis_url, what],
+        [sys.executable, PROGRAM],
+        env={**telling(redis_url, what), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=60,

@@ -26,8 +26,9 @@ def client(own_redis: Callable[..., EmbeddedRedis]) -> Iterator[Any]:
 
 def stand_for(client: Any, stand_on: MakeStand, user: str = "default") -> Stand:
     """Return a stand with one entry known."""
-    port = client.connection_pool.connection_kwargs["port"]
-    stand = stand_on(RedisWire(f"redis://{user}:any@127.0.0.1:{port}/0"))
+    told = client.connection_pool.connection_kwargs
+    login = f"{user}:{told['password']}"
+    stand = stand_on(RedisWire(f"redis://{login}@127.0.0.1:{told['port']}/0"))
     stand.known(make_entry(stand.app, "one", CALLS["nothing"]))
     return stand
 

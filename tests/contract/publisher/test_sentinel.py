@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -38,7 +39,7 @@ def test_the_next_master_gets_what_the_last_one_cannot_take(
 ) -> None:
     """After a failover a batch arrives once, under the token that it had before."""
     wire = RedisWire(
-        f"sentinel://127.0.0.1:{sentinel}/0",
+        f"sentinel://:{replicas[0].password}@127.0.0.1:{sentinel}/0",
         {"broker_transport_options": {"master_name": sentinels.MASTER}},
     )
     stand = stand_on(wire, timeout=1.0)
@@ -73,9 +74,9 @@ def silent(sentinel: int) -> Iterator[Proxy]:
         yield proxy
 
 
-def wire_to(*ports: int, **options: object) -> RedisWire:
+def wire_to(*ports: int, password: str = "", **options: Any) -> RedisWire:
     """Return what lies behind Sentinels on these ports."""
-    urls = ";".join(f"sentinel://127.0.0.1:{port}/0" for port in ports)
+    urls = ";".join(f"sentinel://:{password}@127.0.0.1:{port}/0" for port in ports)
     given = {"master_name": sentinels.MASTER, **options}
     return RedisWire(urls, {"broker_transport_options": given})
 
@@ -104,7 +105,7 @@ def ensured(stand: Stand) -> bool:
 
 @pytest.mark.parametrize("options", [{}, {"sentinel_kwargs": {"db": 0}}], ids=str)
 def test_silent_sentinels_are_waited_for_within_the_timeout(
-    silent: Proxy, stand_on: Callable[..., Stand], options: dict[str, object]
+    silent: Proxy, stand_on: Callable[..., Stand], options: dict[str, Any]
 ) -> None:
     """redis-py asks each of them four times, with pauses, unless it is told not to."""
     ports = [silent.port] * 3
@@ -112,19 +113,24 @@ def test_silent_sentinels_are_waited_for_within_the_timeout(
 
 
 def test_a_sentinel_that_answers_is_asked_after_silent_ones(
-    silent: Proxy, sentinel: int, stand_on: Callable[..., Stand]
+    replicas: list[EmbeddedRedis],
+    silent: Proxy,
+    sentinel: int,
+    stand_on: Callable[..., Stand],
 ) -> None:
     """Each has its share of the time."""
     ports = [silent.port, silent.port, sentinel]
-    assert ensured(stand_on(wire_to(*ports), timeout=1.0))
+    wire = wire_to(*ports, password=replicas[0].password)
+    assert ensured(stand_on(wire, timeout=1.0))
 
 
 def test_a_sentinel_that_falls_silent_delays_no_answer_for_long(
-    silent: Proxy, stand_on: Callable[..., Stand]
+    replicas: list[EmbeddedRedis], silent: Proxy, stand_on: Callable[..., Stand]
 ) -> None:
     """The connection stands, and the primary goes: it is looked for again."""
     silent.open()
-    stand = stand_on(wire_to(silent.port), timeout=1.0)
+    wire = wire_to(silent.port, password=replicas[0].password)
+    stand = stand_on(wire, timeout=1.0)
     assert ensured(stand)
     silent.hang()
     stand.publisher._broker.channel.pool.disconnect()

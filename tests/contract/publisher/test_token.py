@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from urllib.parse import urlsplit
 
 import pytest
 import redis
@@ -25,8 +24,7 @@ MakeStand = Callable[..., Stand]
 @pytest.fixture
 def proxy(redis_url: str) -> Iterator[Proxy]:
     """Give a way to Redis that can be muted, hung and cut."""
-    parts = urlsplit(redis_url)
-    with Proxy(parts.hostname or "", parts.port or 0) as way:
+    with Proxy.before(redis_url) as way:
         yield way
 
 
@@ -52,8 +50,7 @@ def _script_is_known(redis_wire: RedisWire, stand_on: MakeStand) -> None:
 
 def behind(proxy: Proxy, wire: RedisWire) -> RedisWire:
     """Return the same Redis, reached by the proxy."""
-    database = urlsplit(wire.url).path
-    return replace(wire, url=f"redis://127.0.0.1:{proxy.port}{database}")
+    return replace(wire, url=proxy.url)
 
 
 def lost_answer(stand: Stand, proxy: Proxy, batch: list[Dispatch], token: str) -> None:

@@ -176,7 +176,7 @@ def test_a_redis_that_evicts_is_found(
     client.config_set("maxmemory-policy", "allkeys-lru")
     line = make_line(
         dsn,
-        broker_url=server.url.replace("redis://", "redis://app:any@"),
+        broker_url=server.url.replace(f":{server.password}@", "app:any@"),
         broker_transport_options={"visibility_timeout": 4},
     )
     found = grades(line, code=1)
@@ -195,10 +195,9 @@ def test_a_broker_that_gives_no_answer_is_found_in_time(
     way: str, dsn: str, redis_url: str, make_line: Callable[..., Line]
 ) -> None:
     """Nothing of the database is hidden by it."""
-    host, _, port = redis_url.partition("//")[2].partition("/")[0].rpartition(":")
-    with Proxy(host.rpartition("@")[2], int(port)) as proxy:
+    with Proxy.before(redis_url) as proxy:
         getattr(proxy, way)()
-        line = make_line(dsn, broker_url=f"redis://127.0.0.1:{proxy.port}/0")
+        line = make_line(dsn, broker_url=proxy.url)
         before = SYSTEM.monotonic()
         found = grades(line, code=1)
         assert SYSTEM.monotonic() - before < 10

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from psycopg import conninfo
@@ -55,10 +54,8 @@ def way(dsn: str, redis_url: str, http_server: str) -> Iterator[Ways]:
                 proxy = stack.enter_context(Proxy(host, port))
                 changed = {"host": "127.0.0.1", "port": str(proxy.port)}
                 return proxy, conninfo.make_conninfo(dsn, **changed)
-            parts = urlsplit(redis_url if client == "redis" else http_server)
-            proxy = stack.enter_context(Proxy(parts.hostname or "", parts.port or 0))
-            user, at, _ = parts.netloc.rpartition("@")
-            there = parts._replace(netloc=f"{user}{at}127.0.0.1:{proxy.port}")
-            return proxy, urlunsplit(there)
+            url = redis_url if client == "redis" else http_server
+            proxy = stack.enter_context(Proxy.before(url))
+            return proxy, proxy.url
 
         yield to

@@ -33,6 +33,7 @@ from celery_pecker.deadline.clients import redis as redis_client
 from celery_pecker.deadline.clients import requests as requests_client
 from celery_pecker.deadline.clients import sqlalchemy as sqlalchemy_client
 from celery_pecker.kernel.clock import monotonic
+from tests.told import told
 
 Exchange = Callable[[], object]
 BUDGET = 0.1
@@ -225,4 +226,4 @@ def main(addresses: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    main(*told())

@@ -14,6 +14,7 @@ from celery_pecker import deadline
 from tests.integration.deadline.conftest import Ways
 from tests.integration.deadline.exchanges import CLIENTS, Exchange, overrun
 from tests.proxy import Proxy
+from tests.told import telling
 
 GENEROUS = 10.0
 """Seconds. What is measured is in the benchmarks; the clients would wait 20 s."""
@@ -88,12 +89,13 @@ def test_greenlets_end_with_their_deadline(bad: str, way: Ways) -> None:
     addresses = {client: address for client, (_, address) in ways.items()}
     program = (
         "from gevent import monkey; monkey.patch_all();"
-        "import json, sys;"
+        "from tests.told import told;"
         "from tests.integration.deadline.exchanges import main;"
-        "main(json.loads(sys.argv[1]))"
+        "main(*told())"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", program, json.dumps(addresses)],
+        [sys.executable, "-c", program],
+        env=telling(addresses),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

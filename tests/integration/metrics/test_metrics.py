@@ -30,6 +30,7 @@ from celery_pecker.metrics.tables import MOST_SERIES
 from celery_pecker.overview import Overview
 from celery_pecker.testing import eventually, free_port
 from celery_pecker.testing.manual import ManualClock, ManualPecker
+from tests.told import telling
 
 DOCS = Path(__file__).parents[3] / "docs"
 Samples = dict[str, dict[tuple[tuple[str, str], ...], float]]
@@ -233,7 +234,8 @@ import os, socket, sys, threading, time
 from celery_pecker import signals
 from celery_pecker.metrics import serve
 from celery_pecker.kernel.settings import Settings
-dsn, port = sys.argv[1], int(sys.argv[2])
+from tests.told import told
+dsn, port = told()
 server = serve(
     Settings(dsn=dsn, app="shop", metrics_port=port), alive=lambda: True, hostname="x"
 )
@@ -265,7 +267,8 @@ os._exit(0)
 def test_a_fork_holds_nothing_of_it(settings: Settings) -> None:
     """Neither port nor connection nor a lock that some thread had: pools fork."""
     said = subprocess.run(
-        [sys.executable, "-c", FORKS, settings.dsn, str(settings.metrics_port)],
+        [sys.executable, "-c", FORKS],
+        env=telling(settings.dsn, settings.metrics_port),
         capture_output=True,
         text=True,
         check=False,
@@ -292,17 +295,18 @@ def test_one_registry_tells_of_one_app(
 ) -> None:
     """Flower's: two figures of one name would make Prometheus refuse all of them."""
     code = (
-        "import sys; from dataclasses import replace\n"
+        "from dataclasses import replace; from tests.told import told\n"
         "from celery_pecker.metrics import register\n"
         "from celery_pecker.kernel.settings import Settings\n"
         "from prometheus_client import generate_latest\n"
-        "one = Settings(dsn=sys.argv[1], app='shop')\n"
+        "one = Settings(dsn=told()[0], app='shop')\n"
         "assert register(one) is register(one)\n"
         "register(replace(one, schema='other'))\n"
         "print(generate_latest().decode().count('# TYPE celery_pecker_up '))\n"
     )
     said = subprocess.run(
-        [sys.executable, "-c", code, settings.dsn],
+        [sys.executable, "-c", code],
+        env=telling(settings.dsn),
         capture_output=True,
         text=True,
         check=False,

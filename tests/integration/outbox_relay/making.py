@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.outbox.relay.batches import Batches
 from celery_pecker.outbox.relay.step import Relay
 from celery_pecker.publisher.stored_messages import StoredPublisher
+from tests.told import told
 
 POINTS = [
     *("before claim", "after claim", "before read", "after read"),
@@ -96,4 +96,4 @@ def main(dsn: str, broker: str, hold: str, point: str, number: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*told())

@@ -9,7 +9,7 @@ import psycopg
 
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import EmbeddedPostgres, eventually
-from celery_pecker.testing.servers import STARTS_WITHIN
+from celery_pecker.testing.servers import HOST, STARTS_WITHIN
 
 SETTINGS = {"wal_level": "replica", "max_wal_senders": "5", "hot_standby": "on"}
 BEHIND = (
@@ -35,12 +35,15 @@ class Standby(EmbeddedPostgres):
             fast=True, settings={**SETTINGS, **(settings or {})}, port=port
         )
         self._primary = primary
+        self.password = primary.password
 
     def _install(self) -> None:
+        found = self._write("pgpass", f"*:*:*:*:{self.password}")
+        place = f"host={HOST} port={self._primary.port} user=postgres passfile={found}"
         copying = self._popen(
             [
                 *(self._home / "bin" / "pg_basebackup", "-R", "-X", "stream"),
-                *("-D", self.data, "-d", self._primary.dsn, "-c", "fast", "--no-sync"),
+                *("-D", self.data, "-d", place, "-c", "fast", "--no-sync"),
             ]
         )
         assert copying.wait(STARTS_WITHIN) == 0
@@ -48,8 +51,9 @@ class Standby(EmbeddedPostgres):
 
 def either(*servers: EmbeddedPostgres) -> str:
     """Return the address of whichever of these takes writes."""
-    hosts = ",".join(f"127.0.0.1:{one.port}" for one in servers)
-    return f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write"
+    hosts = ",".join(f"{HOST}:{one.port}" for one in servers)
+    login = f"postgres:{servers[0].password}"
+    return f"postgresql://{login}@{hosts}/postgres?target_session_attrs=read-write"
 
 
 @contextmanager

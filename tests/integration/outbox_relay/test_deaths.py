@@ -16,6 +16,7 @@ from tests.integration.outbox_relay.conftest import Makes
 from tests.integration.outbox_relay.making import POINTS
 from tests.integration.outbox_relay.rows import column, record
 from tests.integration.outbox_relay.wires import RabbitWire, RedisWire
+from tests.told import telling
 
 LEFT = "select id from pecker_outbox"
 HELD = "select batch from pecker_outbox_batches"
@@ -31,7 +32,8 @@ def child(
     module = "tests.integration.outbox_relay.making"
     hold = "0.5" if sent is signal.SIGKILL else "1.0"
     return subprocess.Popen(
-        [sys.executable, "-m", module, dsn, broker, hold, point, str(int(sent))]
+        [sys.executable, "-m", module],
+        env=telling(dsn, broker, hold, point, str(int(sent))),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -141,9 +140,8 @@ def test_a_lost_reply_doubles_nothing(
 ) -> None:
     """Redis has the batch, and the relay does not hear of it."""
     record(outbox, 3)
-    parts = urlsplit(redis_url)
-    with Proxy(parts.hostname or "", parts.port or 0) as proxy:
-        url = f"redis://127.0.0.1:{proxy.port}{parts.path}"
+    with Proxy.before(redis_url) as proxy:
+        url = proxy.url
         made = makes(url, timeout=0.5)
         made.publisher.ensure()
         push = made.publisher.push

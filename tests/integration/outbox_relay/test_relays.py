@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -174,9 +173,8 @@ def test_schedules_go_on_while_a_relay_is_stuck(
     dsn: str, redis_url: str, queue_name: str, start: Start
 ) -> None:
     """Its broker accepts and never answers; a stop is over at once all the same."""
-    parts = urlsplit(redis_url)
-    with Proxy(parts.hostname or "", parts.port or 0) as proxy:
-        url = f"redis://127.0.0.1:{proxy.port}{parts.path}"
+    with Proxy.before(redis_url) as proxy:
+        url = proxy.url
         app = app_on(dsn, url, queue_name)
         app.conf.pecker_broker_timeout = 60.0
         Outbox(app)

@@ -77,7 +77,8 @@ def test_a_role_that_may_not_is_named_once(
     """And what to do about it."""
     role = f"pecker_test_{secrets.token_hex(6)}"
     named = sql.Identifier(role)
-    outbox.execute(sql.SQL("create role {} login").format(named))
+    asked = sql.SQL("create role {} login password {}")
+    outbox.execute(asked.format(named, outbox.info.password))
     try:
         die(outbox)
         with (

@@ -21,12 +21,13 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
 CONF = """
 [databases]
-* = host={host} port={at} user={user}
+* = host={host} port={at} user={user} password={password}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {port}
 unix_socket_dir =
-auth_type = any
+auth_type = plain
+auth_file = /dev/fd/{users}
 pool_mode = transaction
 default_pool_size = 3
 """
@@ -40,19 +41,28 @@ def pooled(dsn: str, tmp_path: Path) -> Iterator[str]:
         absent("PgBouncer", "not installed", required=False)
     parts = conninfo.conninfo_to_dict(dsn)
     port = free_port()
-    conf = tmp_path / "pgbouncer.ini"
-    conf.write_text(
-        CONF.format(host=parts["host"], at=parts["port"], user=parts["user"], port=port)
-    )
-    conf.chmod(0o644)
+    user, password = parts["user"], parts.get("password", "")
+    conf, known = tmp_path / "pgbouncer.ini", tmp_path / "users"
+    known.write_text(f'"{user}" "{password}"\n')
     pooled = dsn.replace(f":{parts['port']}/", f":{port}/")
     assert pooled != dsn
-    with conf.open() as stdin, (tmp_path / "log").open("wb") as log:
+    with (
+        known.open() as users,
+        conf.open("w+") as stdin,
+        (tmp_path / "log").open("wb") as log,
+    ):
+        told = {"host": parts["host"], "at": parts["port"], "port": port}
+        told |= {"user": user, "password": password, "users": users.fileno()}
+        stdin.write(CONF.format(**told))
+        stdin.seek(0)
+        for file in (conf, known):  # others do not pass the directory
+            file.chmod(0o644)
         process = subprocess.Popen(
             [program, "/dev/stdin"],
             stdin=stdin,
             stdout=log,
             stderr=log,
+            pass_fds=[users.fileno()],
             # It refuses to run as root, who may be the only one to pass the directory.
             user="nobody" if os.geteuid() == 0 else None,
         )

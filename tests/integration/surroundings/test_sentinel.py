@@ -23,7 +23,9 @@ def test_rows_of_every_kind_go_on_at_the_next_primary(
     with (
         sentinels.sentinel(primary, tmp_path) as port,
         stand(
-            *(dsn, f"sentinel://127.0.0.1:{port}/0", queue_name),
+            dsn,
+            f"sentinel://:{primary.password}@127.0.0.1:{port}/0",
+            queue_name,
             broker_transport_options={"master_name": sentinels.MASTER},
         ) as made,
     ):

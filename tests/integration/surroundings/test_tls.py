@@ -95,6 +95,8 @@ class Encrypted(EmbeddedPostgres):
     The one of the wheel is built without it.
     """
 
+    initdb = ()  # before 16 it has no settings
+
     def __init__(self, home: Path, certificate: tuple[Path, Path]) -> None:
         super().__init__(fast=True, settings={"ssl": "on"})
         self._home = home
@@ -107,7 +109,8 @@ class Encrypted(EmbeddedPostgres):
 
     def _install(self) -> None:
         super()._install()
-        (self.data / "pg_hba.conf").write_text("hostssl all all 127.0.0.1/32 trust\n")
+        line = "hostssl all all 127.0.0.1/32 scram-sha-256\n"
+        (self.data / "pg_hba.conf").write_text(line)
         names = ("server.crt", "server.key")
         for source, name in zip(self._certificate, names, strict=True):
             target = self.data / name

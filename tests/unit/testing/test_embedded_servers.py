@@ -10,10 +10,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 import redis
+from psutil import process_iter
 
 from celery_pecker.testing import (
     EmbeddedPostgres,
@@ -316,6 +318,28 @@ def test_somebody_without_rights_has_servers_too(tmp_path: Path) -> None:
         extra_groups=[],
         env={"TMPDIR": "/tmp", "PYTHONPATH": f"{checkout}:{site}", "HOME": str(place)},
     )
+
+
+def test_other_users_of_the_machine_are_refused(server: Server) -> None:
+    """Who may write a server's files and run its programs would be its user.
+
+    Its port is open to each of them, and so is what `ps` shows.
+    """
+    if isinstance(server, EmbeddedPostgres):
+        with pytest.raises(psycopg.OperationalError, match="no password supplied"):
+            psycopg.connect(server.dsn.replace(f":{server.password}@", "@"))
+        with pytest.raises(psycopg.OperationalError, match="authentication failed"):
+            psycopg.connect(server.dsn.replace(server.password, "guessed"))
+    else:
+        stranger: Any = redis.Redis(port=server.port)
+        for words in (["CONFIG", "SET", "dir", "/tmp"], ["REPLICAOF", "x", 1]):
+            with pytest.raises(redis.AuthenticationError):
+                stranger.execute_command(*words)
+        stranger.close()
+    assert server.directory.stat().st_mode & 0o777 == 0o700
+    shown = [" ".join(one.info["cmdline"] or ()) for one in process_iter(["cmdline"])]
+    assert any(str(server.directory) in line for line in shown)
+    assert not any(server.password in line for line in shown)
 
 
 def test_a_program_that_ends_at_once_is_told_with_its_log() -> None:

@@ -13,14 +13,16 @@ from celery import Celery
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.testing import eventually
 from celery_sharding.ledger import Ledger, at, ledger_of_thread
+from tests.told import telling
 
 FORKED = """
 import os, sys, threading, warnings
+from tests.told import told
 from celery_pecker.kernel.settings import Settings
 from celery_sharding.ledger import ledger_of_thread
 
 warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside a thread
-settings = Settings(dsn=sys.argv[1], app="test")
+settings = Settings(dsn=told()[0], app="test")
 
 def backend(ledger):
     with ledger.database._connected().cursor() as cursor:
@@ -61,7 +63,8 @@ mine.close()
 def test_a_fork_has_a_connection_of_its_own(dsn: str) -> None:
     """And neither its life nor its end touches those of its parent's threads."""
     done = subprocess.run(
-        [sys.executable, "-c", FORKED, dsn],
+        [sys.executable, "-c", FORKED],
+        env=telling(dsn),
         capture_output=True,
         text=True,
         timeout=30,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -178,11 +177,9 @@ def test_what_follows_is_not_sent_while_results_cannot_be_stored(
     jobs: Make, dsn: str, redis_url: str
 ) -> None:
     """The outcome is told when the backend answers, and the next step runs once."""
-    where = urlsplit(redis_url)
-    with Proxy(where.hostname or "127.0.0.1", where.port or 6379) as proxy:
-        backend = f"redis://127.0.0.1:{proxy.port}{where.path}"
+    with Proxy.before(redis_url) as proxy:
         made = jobs(
-            result_backend=backend,
+            result_backend=proxy.url,
             result_backend_transport_options={
                 "retry_policy": {"max_retries": 1, "interval_max": 0.1}
             },

@@ -11,6 +11,7 @@ import pytest
 import redis
 
 from celery_pecker.testing import EmbeddedRedis, eventually
+from tests.told import telling
 from throttle.errors import Misconfigured
 from throttle.exchange import Exchanger
 from throttle.exchange.process import ProcessExchange
@@ -21,9 +22,10 @@ from throttle.store.redis import RedisStore
 
 START = """
 import os, sys, threading
+from tests.told import told
 from throttle.exchange.process import this_process, report
 from throttle.meter import meter
-conf = {"throttle_redis_url": sys.argv[1], "throttle_limits": {"main": 1000}}
+conf = {"throttle_redis_url": told()[0], "throttle_limits": {"main": 1000}}
 def say(what):
     print(what, flush=True)
 """
@@ -58,7 +60,8 @@ def counted(url: str) -> float:
 def program(url: str, text: str) -> Iterator[subprocess.Popen[str]]:
     """Run a program that has the exchange at hand; it ends with its input."""
     with subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", START + text, url],
+        [sys.executable, "-W", "error", "-c", START + text],
+        env=telling(url),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -72,7 +72,7 @@ def test_a_redis_that_refuses_us_is_a_mistake(
 ) -> None:
     """A wrong password does not become right by waiting."""
     server = own_redis(fast=True)
-    url = server.url.replace("redis://", "redis://nobody:wrong@")
+    url = server.url.replace(f":{server.password}@", "nobody:wrong@")
     with pytest.raises(Misconfigured, match="throttle_redis_url"):
         Gate(conf(url))
     assert this_process.exchanger is None

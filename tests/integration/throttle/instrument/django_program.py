@@ -5,7 +5,6 @@ Django has one set of settings for each process, and other tests have theirs.
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import Any
 
@@ -16,6 +15,7 @@ from django.db import connections, models, transaction
 from django.db.utils import DatabaseError
 from psycopg.conninfo import conninfo_to_dict
 
+from tests.told import told
 from throttle import instrument
 from throttle.errors import Misconfigured
 from throttle.meter import Meter
@@ -134,4 +134,4 @@ def others(thing: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*told())

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import pytest
 
@@ -329,10 +329,8 @@ def test_redis_that_is_away_is_told(
 @contextmanager
 def slow_redis(url: str, *, timeout: float) -> Iterator[tuple[Proxy, RedisStore]]:
     """Give a way to Redis that can be closed, and a store that goes it."""
-    parts = urlsplit(url)
-    with Proxy(parts.hostname or "", parts.port or 0) as proxy:
-        theirs = f"redis://127.0.0.1:{proxy.port}{parts.path}"
-        made = RedisStore(theirs, timeout=timeout)
+    with Proxy.before(url) as proxy:
+        made = RedisStore(proxy.url, timeout=timeout)
         yield proxy, made
         made.close()
 

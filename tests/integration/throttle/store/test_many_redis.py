@@ -37,6 +37,9 @@ def nodes(own_redis: OwnRedis) -> Iterator[list[EmbeddedRedis]]:
     servers = [
         own_redis(fast=True, settings={"cluster-enabled": "yes"}) for _ in range(2)
     ]
+    with redis.Redis.from_url(servers[1].url) as client:
+        client.config_set("requirepass", servers[0].password)
+        servers[1].password = servers[0].password
     with ExitStack() as stack:
         clients = [
             stack.enter_context(redis.Redis.from_url(server.url)) for server in servers
@@ -93,7 +96,7 @@ def pair(own_redis: OwnRedis) -> list[EmbeddedRedis]:
 def sentinel(pair: list[EmbeddedRedis], tmp_path: Path) -> Iterator[str]:
     """Give the address of a Sentinel that knows them and is quick to decide."""
     with sentinels.sentinel(pair[0], tmp_path) as port:
-        yield f"sentinel://127.0.0.1:{port}/0?master_name={sentinels.MASTER}"
+        yield f"sentinel://:{pair[0].password}@127.0.0.1:{port}/0?master_name={sentinels.MASTER}"
 
 
 def test_sentinels_lead_to_the_next_primary(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 import pytest
 import redis
@@ -16,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from celery_pecker.testing import EmbeddedRedis, eventually
+from tests import sentinels
 from tests.profiles import examples
 from tests.proxy import Proxy
 from throttle.errors import Misconfigured, StoreUnavailable
@@ -104,8 +104,8 @@ def test_a_redis_far_away_is_there(own_redis: OwnRedis) -> None:
     """With 60 ms to it and back; a connection takes some of that."""
     server = own_redis(fast=True)
     with (
-        Proxy(HOST, server.port) as way,
-        store_at(f"redis://{HOST}:{way.port}") as store,
+        Proxy.before(server.url) as way,
+        store_at(way.url) as store,
     ):
         way.open(delay=0.03)
         assert eventually(lambda: answers(store))
@@ -122,7 +122,6 @@ def answers(store: RedisStore) -> bool:
 
 def test_a_report_whose_answer_was_lost_counts_once(redis_url: str) -> None:
     """It is told again under its number; shares know that it was not heard."""
-    parts = urlsplit(redis_url)
     report = Report(
         holder="a",
         name="a",
@@ -130,10 +129,8 @@ def test_a_report_whose_answer_was_lost_counts_once(redis_url: str) -> None:
         number=1,
     )
     with (
-        Proxy(parts.hostname or "", parts.port or 0) as way,
-        store_at(
-            f"redis://{HOST}:{way.port}{parts.path}", timeout=0.5, now=noon
-        ) as store,
+        Proxy.before(redis_url) as way,
+        store_at(way.url, timeout=0.5, now=noon) as store,
         store_at(redis_url, timeout=5, now=noon) as other,
     ):
         store.check()  # Redis knows the scripts
@@ -188,15 +185,13 @@ def test_a_redis_without_memory_is_away(own_redis: OwnRedis) -> None:
 def test_a_password_that_is_wrong_or_missing(own_redis: OwnRedis) -> None:
     """The password itself is not in the message."""
     server = own_redis(fast=True)
-    with redis.Redis.from_url(server.url) as client:
-        client.config_set("requirepass", "secret")
-    refused_at_start(server.url, "password")
-    wrong = server.url.replace("redis://", "redis://:guessed@")
+    refused_at_start(server.url.replace(f":{server.password}@", ""), "password")
+    wrong = server.url.replace(server.password, "guessed")
     refused_at_start(wrong, "password")
     with store_at(wrong) as store, pytest.raises(Misconfigured) as found:
         store.check()
     assert "guessed" not in str(found.value)
-    with store_at(server.url.replace("redis://", "redis://:secret@")) as store:
+    with store_at(server.url) as store:
         store.check()
 
 
@@ -207,7 +202,7 @@ def test_a_user_who_may_not(own_redis: OwnRedis) -> None:
         client.acl_setuser(
             "some", enabled=True, passwords=["+x"], commands=["+get"], keys=["*"]
         )
-    url = server.url.replace("redis://", "redis://some:x@")
+    url = server.url.replace(f":{server.password}@", "some:x@")
     refused_at_start(url, "does not let this user")
 
 
@@ -224,7 +219,7 @@ def test_a_user_with_the_rights_in_the_docs(own_redis: OwnRedis) -> None:
             commands=[f"+{command}" for command in commands.split()],
             keys=["{throttle}:*"],
         )
-    url = server.url.replace("redis://", "redis://ours:x@")
+    url = server.url.replace(f":{server.password}@", "ours:x@")
     with store_at(url, timeout=5) as store:
         store.check()
         store.exchange(REPORT)
@@ -237,8 +232,7 @@ def test_a_replica(own_redis: OwnRedis) -> None:
     """It could be read, but nothing can be counted there."""
     primary = own_redis(fast=True)
     replica = own_redis(fast=True)
-    with redis.Redis.from_url(replica.url) as client:
-        client.replicaof(HOST, primary.port)
+    sentinels.follow(replica, primary)
     refused_at_start(replica.url, "read-only replica")
 
 
@@ -247,10 +241,13 @@ def test_a_name_that_leads_to_another_server(own_redis: OwnRedis) -> None:
 
     The connection that is kept leads to the last one, which takes nothing any more.
     """
-    last, following = own_redis(fast=True), own_redis(fast=True)
+    following = own_redis(fast=True)
+    last = own_redis(fast=True, settings={"masterauth": following.password})
+    with redis.Redis.from_url(following.url) as client:
+        client.config_set("requirepass", last.password)
     with (
-        Proxy(HOST, last.port) as way,
-        store_at(f"redis://{HOST}:{way.port}", timeout=5) as store,
+        Proxy.before(last.url) as way,
+        store_at(way.url, timeout=5) as store,
         redis.Redis.from_url(last.url) as client,
     ):
         store.exchange(REPORT)

@@ -9,12 +9,13 @@ import os
 import signal
 import sys
 
+from tests.told import told
 from throttle.settings import Settings
 from throttle.store.redis import RedisStore
 from throttle.watch.watcher import Watcher
 
 if __name__ == "__main__":
-    redis_url, dsn = sys.argv[1:]
+    redis_url, dsn = told()
     limit = {"operations": 1_000, "watch": {"dsn": dsn, "active": 50}}
     settings = Settings.read(
         {"throttle_redis_url": redis_url, "throttle_limits": {"main": limit}}

@@ -135,7 +135,8 @@ def test_a_role_without_rights_is_told(
     role = f"pecker_test_{conninfo.conninfo_to_dict(empty_dsn)['dbname']}"[-60:]
     name = sql.Identifier(role)
     with psycopg.connect(empty_dsn, autocommit=True) as admin:
-        admin.execute(sql.SQL("create role {} login").format(name))
+        asked = sql.SQL("create role {} login password {}")
+        admin.execute(asked.format(name, admin.info.password))
         try:
             theirs = conninfo.make_conninfo(empty_dsn, user=role)
             signal = signals(theirs, active=1)

@@ -15,6 +15,7 @@ import pytest
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
 from tests.integration.throttle.watch import forking
 from tests.integration.throttle.watch.backend import LOCK, at_work
+from tests.told import telling
 from throttle.errors import Misconfigured
 from throttle.model import Amount, DatabaseReport, Report, Sample
 from throttle.settings import Settings
@@ -253,10 +254,13 @@ def test_a_fork_leaves_the_connection_to_its_parent(
     """Else it stays open on the server for as long as a child of the pool lives."""
     server = own_postgres(fast=True)
     parent = subprocess.Popen(
-        [sys.executable, "-m", forking.__name__, redis_url, server.dsn],
+        [sys.executable, "-m", forking.__name__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={
+            **telling(redis_url, server.dsn),
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        },
         text=True,
     )
     assert parent.stdin is not None
