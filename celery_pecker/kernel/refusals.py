@@ -39,7 +39,7 @@ def no_right(label: str, schema: str, error: Exception) -> Misconfigured:
     return Misconfigured(
         f"the role of pecker_dsn may not run {label} ({_line(error)}); it needs"
         " select, insert, update and delete on the pecker_* tables of schema"
-        f" {schema!r}"
+        f" {schema!r}, or what docs/how-to/rights-and-migrations.md lists for less"
     )
 
 

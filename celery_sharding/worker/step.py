@@ -14,7 +14,7 @@ from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.pools import kind_of, spawns
-from celery_sharding.errors import DatabaseUnavailable
+from celery_sharding.errors import DatabaseUnavailable, Misconfigured
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.runner.executor import Executor, register_process
 from celery_sharding.worker.children import Children
@@ -37,6 +37,7 @@ class Presence:
         self._executor = executor
         self._children = Children(worker.app, executor)
         self._over = threading.Event()
+        self._refusal = ""
         self._failed = OnceAMinute(logger, prefix="sharding: ", level=logging.ERROR)
         self._thread = threading.Thread(
             target=self._run, name="celery_sharding-presence", daemon=True
@@ -85,6 +86,11 @@ class Presence:
                 what(ledger)
             except DatabaseUnavailable as error:
                 logger.debug("sharding: the ledger does not answer: %s", error)
+            except Misconfigured as error:
+                if str(error) != self._refusal:  # once, not with each heartbeat
+                    self._refusal = str(error)
+                    text = "sharding: others cannot know that this worker runs: %s"
+                    logger.warning(text, error)
 
         user_code.call_logging_errors("reporting this executor", report)
 

@@ -2,42 +2,78 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import psycopg
 import pytest
 from celery import Celery
 
+from celery_pecker.cli.doctor.postgres import NEEDED
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.schedules.repository import Repository
+from celery_pecker.stored_schedules import Schedules
 from celery_pecker.testing.manual import ManualPecker
+from celery_sharding.ledger import at
+from celery_sharding.runner.executor import Executor
+from celery_sharding.worker.step import Presence
 from tests.docs.pages import ROOT, steps
 from tests.docs.test_code_blocks import remove
+from tests.integration.surroundings.whole import stand
 
 PAGE = ROOT / "docs/how-to/rights-and-migrations.md"
 SCHEMA = "pecker"
+ALL = ("pecker_scheduler", "pecker_worker", "pecker_observe", "pecker_web")
+KINDS = "select count(*) from pecker.pecker_observer_kinds"
+NAMES = re.compile(rf"\b({'|'.join(ALL)})\b")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The roles of the page, under names of this test's own."""
+
+    dsn: str
+    suffix: str
+
+    def of(self, name: str) -> str:
+        """Return the name that a role of the page has here."""
+        return f"{name}_{self.suffix}"
+
+    def dsn_of(self, name: str) -> str:
+        """Return the address, entered with no more rights than a role has."""
+        return as_role(self.dsn, self.of(name))
+
+    def sql(self, text: str) -> None:
+        """Run statements of the page or of the test, as the owner of the tables."""
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            connection.execute(NAMES.sub(lambda name: self.of(name[0]), text).encode())
 
 
 @pytest.fixture
-def role(empty_dsn: str) -> Iterator[str]:
-    """Give a role with exactly the rights of the page."""
-    name = f"pecker_test_{secrets.token_hex(6)}"
+def roles(empty_dsn: str) -> Iterator[Roles]:
+    """Give roles with exactly the rights of the page."""
+    made = Roles(empty_dsn, secrets.token_hex(6))
     migrate(empty_dsn, schema=SCHEMA)
-    [grants] = [
-        step.text
-        for step in steps(PAGE.read_text())
-        if "create role pecker_scheduler" in step.text
-    ]
-    with psycopg.connect(empty_dsn, autocommit=True) as connection:
-        connection.execute(grants.replace("pecker_scheduler", name).encode())
-    yield name
-    remove(name, empty_dsn)
+    for step in steps(PAGE.read_text()):
+        if "create role" in step.text:
+            made.sql(step.text)
+    yield made
+    for name in ALL:
+        remove(made.of(name), empty_dsn)
+
+
+@pytest.fixture
+def role(roles: Roles) -> str:
+    """Give the role of a scheduler."""
+    return roles.of("pecker_scheduler")
 
 
 def as_role(dsn: str, role: str) -> str:
@@ -73,3 +109,91 @@ def test_without_a_right_the_refusal_names_it(empty_dsn: str, role: str) -> None
     with pytest.raises(Misconfigured, match=r"enroll .*select, insert, update"):
         Repository(database, new_id()).enroll(["quick"])
     database.close()
+
+
+def lacking(roles: Roles, name: str) -> set[tuple[str, str]]:
+    """Return the rights of a scheduler that doctor finds lacking in a role."""
+    needed = [(table, right) for table, all_ in NEEDED.items() for right in all_]
+    database = Database(roles.dsn_of(name), schema=SCHEMA, timeout=10.0)
+    rows = database.run(
+        "examine_rights",
+        schema=SCHEMA,
+        tables=[table for table, _ in needed],
+        privileges=[right for _, right in needed],
+    )
+    database.close()
+    return {(table, right) for _, table, right in rows}
+
+
+def test_doctor_sees_each_right_that_is_lacking(roles: Roles) -> None:
+    """Of each table that there is; a scheduler of the page lacks none."""
+    assert lacking(roles, "pecker_scheduler") == set()
+    roles.sql(
+        f"revoke all on all tables in schema {SCHEMA} from pecker_scheduler;"
+        f"grant update on {SCHEMA}.pecker_tickets to pecker_scheduler"
+    )
+    seen = lacking(roles, "pecker_scheduler")
+    with psycopg.connect(roles.dsn) as connection:
+        tables = connection.execute(
+            "select tablename from pg_tables where schemaname = %s", [SCHEMA]
+        ).fetchall()
+    assert {table for table, _ in seen} == {table for (table,) in tables}
+    rights = {right for table, right in seen if table == "pecker_tickets"}
+    assert rights == {"select", "insert", "delete"}
+
+
+def test_a_worker_without_rights_says_so_once(
+    roles: Roles, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a line that says what to do; not with a traceback at each heartbeat."""
+    app = Celery("proj", broker="memory://", set_as_current=False)
+    app.conf.update(pecker_dsn=roles.dsn_of("pecker_observe"), pecker_schema=SCHEMA)
+    worker = SimpleNamespace(app=app, pool=None, concurrency=2)
+    presence = Presence(worker, Executor("w1@test", "threads"))
+    ledger = at(app)
+    for _ in range(3):
+        presence._report(ledger, presence._seen)
+    ledger.close()
+    [line] = [one for one in caplog.records if one.levelname != "DEBUG"]
+    assert "permission denied for table pecker_executors" in line.getMessage()
+    assert "docs/how-to/rights-and-migrations.md" in line.getMessage()
+    assert line.exc_info is None
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_each_kind_of_process_runs_under_its_documented_rights(
+    roles: Roles, redis_url: str, queue_name: str
+) -> None:
+    """A scheduler, a worker, a host of observers and a caller do all that there is."""
+    roles.sql("grant create on schema public to pecker_web")
+    conf = {"pecker_schema": SCHEMA, "pecker_worker": False, "pecker_observers": False}
+    web = roles.dsn_of("pecker_web")
+    with stand(web, redis_url, queue_name, **conf) as made:
+        roles.sql(f"grant all on notes to {', '.join(ALL)}")
+        as_beat = {"pecker_dsn": roles.dsn_of("pecker_scheduler")}
+        made.process("beat", "-S", "pecker", "--pidfile=", "-l", "INFO", **as_beat)
+        made.worker(pecker_dsn=roles.dsn_of("pecker_worker"))
+        made.process("pecker", "observe", pecker_dsn=roles.dsn_of("pecker_observe"))
+        with psycopg.connect(roles.dsn) as connection:
+            made.until(lambda: connection.execute(KINDS).fetchone() == (1,), "a host")
+        made.begin(0)
+        made.ends(0)
+        made.stop(0)
+        edit(made.whole.app)
+        for process in made.workers:
+            assert "permission denied" not in process.life_log(), process.life_log()
+
+
+def edit(app: Celery) -> None:
+    """Edit a stored schedule in each way, and ask for a run of it."""
+    schedules = Schedules(app)
+    schedules.set("report", task="whole.tick", schedule=3600, by="ann")
+    schedules.change("report", name="report", task="whole.tick", schedule=60)
+    schedules.rename("report", "monthly")
+    schedules.pause("monthly")
+    schedules.resume("monthly")
+    assert [one.name for one in schedules.list()] == ["monthly"]
+    assert schedules.history("monthly")
+    schedules.remove("monthly")
+    schedules.close()

@@ -12,6 +12,7 @@ EDITED = "tests/integration/cli/test_schedules.py"
 PASSWORDS = "tests/integration/cli/test_passwords.py"
 ROWS = "celery_pecker/cli/other_schedulers/rows.py"
 READ = "tests/integration/cli/test_other_schedulers_read.py"
+RIGHTS = "tests/docs/test_rights.py"
 
 GUARDS = (
     Guard(
@@ -34,6 +35,20 @@ GUARDS = (
         "parameters_of(context.settings.dsn)",
         "conninfo.conninfo_to_dict(context.settings.dsn)",
         f"{PASSWORDS}::test_doctor_refuses_what_is_no_dsn",
+    ),
+    Guard(
+        "doctor: each table's rights are looked at",
+        "celery_pecker/cli/doctor/postgres.py",
+        r'r"create table \{schema\}\.(\w+)"',
+        r'r"create table \{schema\}\.(pecker_t\w+)"',
+        f"{RIGHTS}::test_doctor_sees_each_right_that_is_lacking",
+    ),
+    Guard(
+        "sharding: a worker without rights says so once",
+        "celery_sharding/worker/step.py",
+        "                if str(error) != self._refusal:",
+        "                if error:",
+        f"{RIGHTS}::test_a_worker_without_rights_says_so_once",
     ),
     Guard(
         "import of schedules: a second one changes nothing",

@@ -180,11 +180,20 @@ def rights(lacking: Sequence[tuple[str, str, str]]) -> Finding:
     if not lacking:
         return ok("rights", "the role may do what a scheduler does")
     role = lacking[0][0]
-    named = ", ".join(f"{right} on {name}" for _, name, right in lacking)
+    of: dict[str, list[str]] = {}
+    for _, name, right in lacking:
+        of.setdefault(name, []).append(right)
+    alike: dict[str, list[str]] = {}
+    for name, rights in of.items():
+        alike.setdefault(", ".join(rights), []).append(name)
+    named = "; ".join(
+        f"{rights} on {', '.join(names)}" for rights, names in alike.items()
+    )
     return fail(
         "rights",
         f"the role {role!r} lacks {named}",
-        "grant them: docs/how-to/rights-and-migrations.md",
+        "grant them, or what its kind of process needs:"
+        " docs/how-to/rights-and-migrations.md",
     )
 
 

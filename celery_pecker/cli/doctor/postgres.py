@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator
 
 from celery_pecker.cli.context import Context
@@ -13,23 +14,20 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured, PeckerError
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.kernel.rendering import render
+from celery_pecker.sql import migrations as steps
 
 ALL = ("delete", "insert", "select", "update")
 NEEDED = {
-    "pecker_declarations": ALL,
-    "pecker_fences": ALL,
-    "pecker_history": ALL,
-    "pecker_lives": ALL,
+    **{
+        name: ALL
+        for step in steps()
+        for name in re.findall(r"create table \{schema\}\.(\w+)", step.text)
+    },
     "pecker_migrations": ("select",),
-    "pecker_outcomes": ALL,
+    "pecker_outbox_turn": ("select", "update"),
     "pecker_owner": ("insert", "select", "update"),
-    "pecker_pending": ALL,
-    "pecker_replicas": ALL,
-    "pecker_schedule_changes": ALL,
-    "pecker_schedules": ALL,
-    "pecker_tasks": ALL,
 }
-"""The rights of docs/how-to/rights-and-migrations.md."""
+"""The rights of a scheduler: docs/how-to/rights-and-migrations.md."""
 
 
 def examine(context: Context) -> Iterator[Finding]:

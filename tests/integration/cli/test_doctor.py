@@ -84,7 +84,8 @@ def test_what_is_wrong_in_the_database_is_found(line: Line, dsn: str) -> None:
         )
         lacking = grades(line, code=1)["rights"]
         assert lacking[0] == "fail"
-        assert "insert on pecker_tasks" in lacking[1]
+        assert "lacks delete, insert, update on pecker_alarm" in lacking[1]
+        assert "pecker_tasks" in lacking[1]
         assert "pecker_migrations" not in lacking[1]
     finally:
         run(dsn, f"drop owned by {role}", f"drop role {role}")

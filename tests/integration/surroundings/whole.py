@@ -49,14 +49,15 @@ class Stand:
 
     def worker(self, **conf: Any) -> None:
         """Start a worker, with settings of its own."""
-        name = f"w{len(self.workers)}"
+        name = f"w{len(self.workers)}@{{id}}"
+        quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+        self.process("worker", "-c", "2", "-l", "INFO", "-n", name, *quiet, **conf)
+
+    def process(self, *words: str, **conf: Any) -> None:
+        """Start a command of the app, with settings of its own."""
         process = ProcessContainer(
-            [
-                *(sys.executable, "-m", "tests.lean", "-A", whole_app.__name__),
-                *("worker", "-c", "2", "-l", "INFO", "-n", f"{name}@{{id}}"),
-                *("--without-gossip", "--without-mingle", "--without-heartbeat"),
-            ],
-            name=name,
+            [sys.executable, "-m", "tests.lean", "-A", whole_app.__name__, *words],
+            name=f"w{len(self.workers)}",
             cwd=ROOT,
             env={whole_app.CONF: json.dumps({**self._conf, **conf})},
         )
@@ -83,12 +84,12 @@ class Stand:
         """
         first = number * ITEMS
         job = self._jobs[number]
-        self._until(lambda: job.progress.stage is Stage.ENDED, "the job has ended")
+        self.until(lambda: job.progress.stage is Stage.ENDED, "the job has ended")
         assert job.progress.outcome is Outcome.SUCCEEDED
         assert sorted(job.results()) == [*range(first, first + ITEMS)]
-        self._until(lambda: self._noted("lasting")[str(number)] > 0, "until done")
+        self.until(lambda: self._noted("lasting")[str(number)] > 0, "until done")
         if not lossy:
-            self._until(lambda: self._noted("relayed")[str(number)] > 0, "relayed")
+            self.until(lambda: self._noted("relayed")[str(number)] > 0, "relayed")
         self.goes_on(number)
         if not lossy:
             wanted = {str(number): 1}
@@ -110,11 +111,11 @@ class Stand:
             row = observers.status(name)
             return row is None or row.place is Place.GONE
 
-        self._until(gone, "the observer is gone")
+        self.until(gone, "the observer is gone")
 
     def _more(self, kind: str, what: str | None) -> None:
         before = self._noted(kind, what).total()
-        self._until(
+        self.until(
             lambda: self._noted(kind, what).total() >= before + TICKS,
             f"{TICKS} notes more of {what or kind}",
         )
@@ -128,7 +129,7 @@ class Stand:
             ).fetchall()
         return Counter(text for (text,) in rows)
 
-    def _until(self, condition: Any, said: str) -> None:
+    def until(self, condition: Any, said: str) -> None:
         """Wait until it came true; a failure has the logs."""
         try:
             eventually(condition, PATIENT, said, interval=0.1, ignoring=AWAY)
