@@ -286,6 +286,26 @@ where pending.name = %(name)s::text
     and (not pending.asked or pending.taken_at is not null)
 limit 1
 
+/* celery_pecker:lock_reports */
+-- Before a rename: reports take no lock of the entry, and one of the free name may come at
+-- any moment. Each name gets a row of outcomes, at whose key a report waits until this
+-- commits, also after the row is deleted. In the order of names, as reports are written,
+-- or the two were a deadlock.
+with pages as materialized (
+    select page.name
+    from {schema}.pecker_history as page
+    where page.name = any (%(names)s::text[])
+    order by page.name, page.first_due
+    for update
+)
+insert into {schema}.pecker_outcomes as kept (name)
+select wanted.name
+from unnest(%(names)s::text[]) as wanted (name)
+where (select count(*) from pages) >= 0
+order by wanted.name
+on conflict (name) do update
+set published = kept.published
+
 /* celery_pecker:clear_name */
 -- What was kept of a name that is free: the entry that gets the name brings its own.
 -- A statement by itself, as rows of one key cannot go and come in the same.
@@ -424,10 +444,26 @@ asked as (
     on conflict (name, due_at, era) do nothing
 ),
 reports as (
-    update {schema}.pecker_history as page
-    set name = written.name
-    from written, hot
+    delete from {schema}.pecker_history as page
+    using written, hot
     where page.name = %(old)s::text
+    returning page.*
+),
+-- A page of the new name may have come since its pages were deleted.
+pages as (
+    insert into {schema}.pecker_history
+        (name, first_due, era, holder, host, last_due, written_at,
+         due_us, epoch, at_us, report)
+    select %(new)s::text, page.first_due, page.era, page.holder, page.host, page.last_due,
+           page.written_at, page.due_us, page.epoch, page.at_us, page.report
+    from reports as page
+    on conflict (name, first_due, era, holder) do update
+    set last_due = excluded.last_due,
+        written_at = excluded.written_at,
+        due_us = excluded.due_us,
+        epoch = excluded.epoch,
+        at_us = excluded.at_us,
+        report = excluded.report
 ),
 outcomes as (
     update {schema}.pecker_outcomes as outcome

@@ -66,6 +66,7 @@ class Renaming:
             values = {"names": names, "now": None}
             if names and not (yield self._ask("enroll_stored", values)):
                 continue  # another edit has just created it
+            yield self._ask("lock_reports", {"names": sorted((old, new))})
             yield self._ask("clear_name", {"name": new})
             values = _written(before, there, definition, entry, edit)
             values |= self._anchored(before, there, entry)

@@ -12,6 +12,27 @@ TESTS = "tests/integration/stored_schedules/test_renaming.py"
 
 GUARDS = (
     Guard(
+        "stored: a page of reports of the new name fails no rename",
+        SQL,
+        "    from reports as page\n"
+        "    on conflict (name, first_due, era, holder) do update\n"
+        "    set last_due = excluded.last_due,\n"
+        "        written_at = excluded.written_at,\n"
+        "        due_us = excluded.due_us,\n"
+        "        epoch = excluded.epoch,\n"
+        "        at_us = excluded.at_us,\n"
+        "        report = excluded.report\n",
+        "    from reports as page\n",
+        f"{TESTS}::test_a_report_of_the_new_name_does_not_fail_a_rename",
+    ),
+    Guard(
+        "stored: a count of the new name's runs waits for a rename",
+        RENAMING,
+        '            yield self._ask("lock_reports", {"names": sorted((old, new))})\n',
+        "",
+        f"{TESTS}::test_a_report_of_the_new_name_does_not_fail_a_rename",
+    ),
+    Guard(
         "stored: a renamed schedule keeps its slots",
         ANCHOR,
         "        return Anchor(hot.executed_us)\n    due",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -28,6 +29,7 @@ from tests.integration.stored_schedules.conftest import EVERY, Desk, make_app
 from tests.integration.stored_schedules.test_transactions import counts
 
 SECOND = timedelta(seconds=1)
+WAITS = "select count(*) from pg_locks where not granted"
 OUTCOMES = "select name, succeeded from pecker_outcomes"
 
 
@@ -78,6 +80,62 @@ def test_reports_go_with_it_and_those_of_the_new_name_are_forgotten(desk: Desk) 
     desk.schedules.rename("report", "monthly")
     assert desk.sql("select name, succeeded from pecker_outcomes") == [("monthly", 5)]
     assert desk.sql("select name, epoch from pecker_history") == [("monthly", [5])]
+
+
+REPORT = (
+    "insert into pecker_history (name, first_due, era, holder, host, last_due,"
+    " written_at, due_us, epoch, at_us, report) values (%s, 'epoch', 0,"
+    " '00000000-0000-0000-0000-000000000000', 'h', 'epoch', 'epoch', '{0}', %s, '{0}',"
+    " '{1}')"
+)
+COUNT = (
+    "insert into pecker_outcomes as kept (name, succeeded) values (%s, %s)"
+    " on conflict (name) do update set succeeded = kept.succeeded + excluded.succeeded"
+)
+
+
+@pytest.mark.parametrize("label", ["clear_name", "rename_schedule"])
+@pytest.mark.parametrize("commits", ["before", "beside"])
+def test_a_report_of_the_new_name_does_not_fail_a_rename(
+    desk: Desk, label: str, commits: str
+) -> None:
+    """A replica writes its page once more; the transaction is the caller's."""
+    desk.set()
+    desk.sql(REPORT, "report", [5])
+    desk.sql(COUNT, "report", 5)
+    reports = [psycopg.connect(desk.dsn, options="-c lock_timeout=500") for _ in "12"]
+
+    class Between(psycopg.Cursor[Any]):
+        """Reports of the new name just before a statement of the rename."""
+
+        def execute(self, query: Any, *args: Any, **options: Any) -> Any:
+            if f"celery_pecker:{label}" in str(query):
+                for statement, connection in zip((REPORT, COUNT), reports, strict=True):
+                    many = [7] if statement is REPORT else 7
+                    with suppress(psycopg.errors.LockNotAvailable):
+                        connection.execute(statement.encode(), ["monthly", many])
+                    if commits == "before":
+                        connection.commit()
+                if commits == "beside":
+                    ending.start()
+            return super().execute(query, *args, **options)
+
+    def end() -> None:
+        eventually(lambda: desk.sql(WAITS) != [(0,)] or renamed.is_set(), 60.0)
+        for connection in reports:
+            connection.commit()
+
+    renamed = threading.Event()
+    ending = threading.Thread(target=end)
+    with psycopg.connect(desk.dsn, cursor_factory=Between) as connection:
+        desk.schedules.rename("report", "monthly", connection=connection)
+        renamed.set()
+        connection.execute("select 1")
+    for connection in reports:
+        connection.close()
+    assert desk.sql("select name, epoch from pecker_history") == [("monthly", [5])]
+    [(name, succeeded)] = desk.sql(OUTCOMES)
+    assert (name, succeeded) == ("monthly", 5)
 
 
 @pytest.mark.parametrize("removed", [False, True], ids=["new name", "removed name"])
