@@ -19,9 +19,11 @@ from celery_pecker.kernel.lease import SECOND
 from celery_pecker.outbox.overview import Overview, Summary
 from celery_pecker.outbox.parallel_queries import ParallelQueries
 from celery_pecker.overview import Totals
-from celery_pecker.overview.details import count_of_schedulers
+from celery_pecker.overview.details import able, count_of_schedulers, differing
 from celery_pecker.schedules.model import Entry, Row
 from celery_pecker.schedules.repository import CHUNK, Repository
+
+TWICE = "differently, and send them by each of their schedules"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,14 +106,21 @@ def _pace(context: Context, document: dict[str, object], within_us: int) -> bool
     now_us, rows = rows_of(context, [*entries])
     late = overdue(entries, rows, now_us, within_us)
     there = context.overview.totals(overdue_after=within_us / SECOND)
-    kept = not late and there.keeps_up
+    count = max(len(entries), there.declared)  # stored ones are in the tables alone
+    replicas = context.overview.replicas()
+    unclaimed = sum(not able(replicas, one.policy.run) for one in entries.values())
+    unclaimed = max(unclaimed, there.unclaimed)
+    both = differing(replicas)
+    kept = not late and not unclaimed and not both and there.keeps_up
     document["pace"] = {
         "kept": kept,
-        "entries": len(entries),
+        "entries": count,
         "overdue": max(len(late), there.overdue),
         "worst": plain_worst(late),
         "undelivered": there.undelivered,
         "stuck": there.stuck,
+        "unclaimed": unclaimed,
+        "differing": both,
         "failing": there.failing,
         "unreported": there.unreported,
         "schedulers": there.replicas,
@@ -119,7 +128,7 @@ def _pace(context: Context, document: dict[str, object], within_us: int) -> bool
     }
     if not context.json:
         if kept:
-            click.echo(f"{len(entries)} entries, every due one was won")
+            click.echo(f"{count} entries, every due one was won")
             if there.failing:
                 click.echo(f"{there.failing} of them fail: ask --runs")
             if there.unreported:
@@ -134,6 +143,13 @@ def _pace(context: Context, document: dict[str, object], within_us: int) -> bool
                 f"{there.overdue} entries that other code declares are overdue,"
                 f" {there.worst!r} for {seconds(there.worst_us)}"
             )
+        elif unclaimed:
+            click.echo(
+                f"{unclaimed} of {count} entries: no live scheduler claims them;"
+                f" {count_of_schedulers(there.replicas)}"
+            )
+        elif both and there.keeps_up:
+            click.echo(f"schedulers declare {len(both)} entries {TWICE}: {both[0]!r}")
         else:
             _not_sent(context, there)
     return kept

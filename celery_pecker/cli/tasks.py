@@ -21,6 +21,7 @@ from celery_pecker.overview import ORDERS, EntryRow, Page
 
 STYLES = {
     "overdue": "bold red",
+    "unclaimed": "bold red",
     "failing": "bold red",
     "unreported": "bold red",
     "undeclared": "yellow",

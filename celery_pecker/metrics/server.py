@@ -226,6 +226,8 @@ def _pace(settings: Settings) -> tuple[int, bytes]:
     if pace.overdue:
         worst = f"{pace.worst!r} for {pace.worst_us / 1e6:.1f} s"
         return 503, f"{pace.overdue} of {pace.grid} overdue, {worst}\n".encode()
+    if pace.unclaimed:
+        return 503, f"no live scheduler claims {pace.unclaimed}\n".encode()
     if not pace.keeps_up:
         waiting = pace.undelivered + pace.stuck
         return 503, f"{waiting} claimed and not sent\n".encode()

@@ -170,6 +170,7 @@ def _totals(totals: Totals) -> Iterator[Metric]:
     for name, documentation, value in (
         ("entries", "Entries in the tables", totals.entries),
         ("entries_declared", "Entries of living replicas", totals.declared),
+        ("entries_unclaimed", "Entries that no live replica claims", totals.unclaimed),
         ("entries_undeclared", "Entries that no replica declares", totals.undeclared),
         ("entries_paused", "Entries that are paused", totals.paused),
         (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from celery_pecker.overview.model import EntryDetail
+from collections.abc import Sequence
+
+from celery_pecker.overview.model import EntryDetail, ReplicaRow
 from celery_pecker.overview.slot_verdicts import At, holder_name
 from celery_pecker.overview.verdicts import Question
 
@@ -42,6 +44,17 @@ def overdue_us(question: Question, detail: EntryDetail) -> int:
     """Return for how long the next slot has been due."""
     due = next_slot(question, detail)
     return 0 if due is None else detail.now_us - due
+
+
+def able(replicas: Sequence[ReplicaRow], run: str) -> list[ReplicaRow]:
+    """Return the living schedulers that could win slots of entries with this run."""
+    kinds = {"local"} if run == "local" else {"beat", "worker"}
+    return [one for one in replicas if one.living and one.kind in kinds]
+
+
+def differing(replicas: Sequence[ReplicaRow]) -> list[str]:
+    """Return the entries that living schedulers declare differently."""
+    return sorted({name for one in replicas if one.living for name in one.differing})
 
 
 def count_of_schedulers(living: int) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from celery_pecker.overview.details import (
+    able,
     count_of_schedulers,
     facts_of,
     next_slot,
@@ -18,8 +19,6 @@ from celery_pecker.overview.details import (
 )
 from celery_pecker.overview.model import (
     EntryDetail,
-    EntryRow,
-    ReplicaRow,
     SlotRow,
 )
 from celery_pecker.overview.run_verdicts import failing, unreported
@@ -223,16 +222,10 @@ def _undeclared(question: Question, detail: EntryDetail, at: At) -> Answer:
     )
 
 
-def _able(question: Question, row: EntryRow) -> list[ReplicaRow]:
-    """Return the living schedulers that could win its slots."""
-    kinds = {"local"} if row.run == "local" else {"beat", "worker"}
-    return [one for one in question.replicas if one.living and one.kind in kinds]
-
-
 def _without_winner(question: Question, detail: EntryDetail, at: At) -> Answer | None:
     """Return the verdict where no live scheduler could win the slots, else None."""
     row = detail.row
-    if _able(question, row):
+    if able(question.replicas, row.run):
         return None
     seen = max((one.seen_us for one in question.replicas), default=None)
     last = f"; the last was seen at {at(seen)}" if seen else ""
@@ -257,7 +250,7 @@ def _without_winner(question: Question, detail: EntryDetail, at: At) -> Answer |
 def _overdue(question: Question, detail: EntryDetail, at: At) -> Answer:
     row = detail.row
     due = at(next_slot(question, detail) or row.last_us)
-    able = _able(question, row)
+    there = able(question.replicas, row.run)
     newest = detail.slots[0] if detail.slots else None
     if newest is not None and newest.state == "held" and newest.due_us > row.last_us:
         return Answer(
@@ -268,7 +261,7 @@ def _overdue(question: Question, detail: EntryDetail, at: At) -> Answer:
         )
     return Answer(
         verdict="overdue",
-        why=f"its slot of {due} is not won, although {count_of_schedulers(len(able))}:"
+        why=f"its slot of {due} is not won, although {count_of_schedulers(len(there))}:"
         " they cannot reach the broker, the gate holds it back, or they hang",
         advice="see their logs; celery -A proj pecker doctor",
     )

@@ -166,6 +166,8 @@ class ReplicaRow:
     version: str
     kind: str
     entries: int
+    differing: list[str]
+    """Entries that another replica has declared otherwise for minutes."""
     started_us: int
     seen_us: int
     living: bool
@@ -200,6 +202,8 @@ class Totals:
     """Those of them whose last slot was claimed and not sent."""
     unreported: int
     """Others, of whose messages no worker reports although they should have begun."""
+    unclaimed: int
+    """Declared entries whose slots no living replica would claim."""
     worst: str | None
     pending: int
     asked: int
@@ -215,4 +219,4 @@ class Totals:
     @property
     def keeps_up(self) -> bool:
         """Return whether all that is due is won, and what is won is sent."""
-        return not (self.overdue or self.undelivered or self.stuck)
+        return not (self.overdue or self.unclaimed or self.undelivered or self.stuck)

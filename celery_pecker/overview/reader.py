@@ -80,6 +80,7 @@ class Overview:
             offset=min(max(offset, 0), 2**31),
             overdue_after=overdue_after,
             shown=SHOWN,
+            term=SEEN,
         )
         now_us, total = rows[0][:2]
         ended = self.outcomes([row[2] for row in rows if row[2] is not None])
@@ -94,15 +95,15 @@ class Overview:
         """Return an entry and its last slots; None if no entry has that name."""
         if not _storable(name):
             return None
-        rows = self._database.run("read_entry", name=name, now=self._now())
+        rows = self._database.run("read_entry", name=name, now=self._now(), term=SEEN)
         if not rows:
             return None
-        now_us, until_us, seen_us = rows[0][0], rows[0][16], rows[0][17]
+        now_us, until_us, seen_us = rows[0][0], rows[0][17], rows[0][18]
         slots = self._slots(name, limit)
         late = [slot.late_us for slot in slots if slot.late_us is not None][:SHOWN]
         return EntryDetail(
             row=entry_of(
-                (*rows[0][1:16], late[::-1]),
+                (*rows[0][1:17], late[::-1]),
                 now_us,
                 OVERDUE_TIMEOUT,
                 self.outcomes([name]),
@@ -111,7 +112,7 @@ class Overview:
             declared_until_us=until_us,
             holder_seen_us=seen_us,
             slots=slots,
-            fence=fence_of(rows[0][18:]),
+            fence=fence_of(rows[0][19:]),
             pending=[
                 PendingRow(*row)
                 for row in self._database.run("read_pending", name=name)

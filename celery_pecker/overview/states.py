@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-STATES = ("overdue", "failing", "unreported", "undeclared", "paused", "new", "ok")
+STATES = (
+    *("overdue", "unclaimed", "failing", "unreported"),
+    *("undeclared", "paused", "new", "ok"),
+)
 """What needs a look comes first."""
 
 
-def state(
-    *,
-    declared: bool,
-    paused: bool,
-    overdue: bool,
-    new: bool,
-    failing: bool = False,
-    unreported: bool = False,
-) -> str:
+def state(*, declared: bool, paused: bool, new: bool, **signs: bool) -> str:
     """Return the one word for an entry.
 
     An undeclared entry cannot be overdue; a pause is a user's decision, so it is
-    shown before what it may hide.
+    shown before what it may hide. ``signs``: which of the others it shows.
     """
     if not declared:
         return "undeclared"
     if paused:
         return "paused"
-    if overdue:
-        return "overdue"
-    if failing:
-        return "failing"
-    if unreported:
-        return "unreported"
-    return "new" if new else "ok"
+    shown = (one for one in STATES if signs.get(one))
+    return next(shown, "new" if new else "ok")

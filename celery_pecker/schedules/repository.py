@@ -193,15 +193,19 @@ class Repository:
         )
         return [(row[0], row[1], row[2]) for row in rows]
 
-    def declare(self, entries: Sequence[Entry], *, term: float) -> None:
-        """Declare for a term that this replica's code has these, at most CHUNK."""
-        self._database.change(
+    def declare(self, entries: Sequence[Entry], *, term: float) -> list[str]:
+        """Declare for a term that this replica's code has these, at most CHUNK.
+
+        Return the names that living code declares with another task or schedule.
+        """
+        rows = self._database.run(
             "declare",
             now=self._now(),
             term=term,
             countdowns=[entry.countdown_us for entry in entries],
             **columns(entries),
         )
+        return [name for (name,) in rows]
 
     def anchor_changed(self, entries: Sequence[Entry], *, term: float) -> list[str]:
         """Let entries whose schedule changed count from now on; return their names."""
@@ -216,7 +220,7 @@ class Repository:
         )
         return [name for (name,) in rows]
 
-    def announce(  # columns
+    def announce(  # noqa: PLR0913  # columns
         self,
         *,
         host: str,
@@ -225,6 +229,7 @@ class Repository:
         entries: int,
         unreadable: int = 0,
         held: Sequence[str] = (),
+        differing: Sequence[str] = (),
     ) -> None:
         """Record that this process lives."""
         self._database.change(
@@ -237,6 +242,7 @@ class Repository:
             entries=entries,
             unreadable=unreadable,
             held=[*held],
+            differing=[*differing],
             kind=self._kind,
         )
 

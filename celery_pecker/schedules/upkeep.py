@@ -81,6 +81,9 @@ class Upkeep:
         self._declared = 0
         self._next_forgetting = 0.0
         self._drops_reports = False
+        self._otherwise: dict[str, tuple[float, float]] = {}
+        """When an entry was first and last seen declared otherwise."""
+        self._differing: set[str] = set()
         self._silent_processes = SilentProcesses()
         self.next: float | None = None
         """When the next round is due by the monotonic clock; None before the first."""
@@ -165,6 +168,7 @@ class Upkeep:
             entries=len(self._agenda),
             unreadable=0 if self._stored is None else self._stored.unreadable,
             held=sorted(self._held())[:MOST_HELD],
+            differing=sorted(self._differing)[:MOST_HELD],
         )
 
     def _take_over(self, names: list[str]) -> None:
@@ -199,8 +203,36 @@ class Upkeep:
         if self._declared >= len(names):
             self._declared = 0
         chunk = names[self._declared : self._declared + CHUNK]
-        self._repository.declare([self._agenda.entry(n) for n in chunk], term=TERM)
+        differing = self._repository.declare(
+            [self._agenda.entry(name) for name in chunk], term=TERM
+        )
+        self._note_differing(differing)
         self._declared += CHUNK
+
+    def _note_differing(self, names: list[str]) -> None:
+        """Note what other replicas declare otherwise, for longer than a deploy takes.
+
+        Replicas take turns in declaring: each sees the other's declaration at times.
+        """
+        now = self._timekeeper.now()
+        for name in names:
+            first, _ = self._otherwise.get(name, (now, now))
+            self._otherwise[name] = first, now
+        self._otherwise = {
+            name: (first, last)
+            for name, (first, last) in self._otherwise.items()
+            if now - last < TERM
+        }
+        seen = self._otherwise.items()
+        lasting = {name for name, (first, last) in seen if last - first > TERM}
+        if new := sorted(lasting - self._differing):
+            logger.warning(
+                "pecker: %d entries are declared with another task or schedule by"
+                " another scheduler, for minutes: both are sent: %s",
+                len(new),
+                sample(new),
+            )
+        self._differing = lasting
 
     def _orphans(self) -> list[Orphan]:
         names = self._repository.orphaned(lease=PENDING_LEASE)

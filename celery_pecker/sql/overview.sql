@@ -3,6 +3,8 @@
 -- overdue, follow from the rows alone:
 --
 -- overdue     a slot on the grid should have been won longer ago than overdue_after
+-- unclaimed   no scheduler lives that could win its slots: a crontab is not overdue yet, and a
+--             stored schedule is declared for ever
 -- failing     its last slot was not sent, its last run ended badly, or one did within a
 --             minute: an entry that fails now and then would blink
 -- unreported  what was sent should have begun by now, and no worker reports of it
@@ -19,6 +21,12 @@
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
+living as materialized (
+    select coalesce(bool_or(replica.kind = 'local'), false) as local,
+           coalesce(bool_or(replica.kind <> 'local'), false) as dispatch
+    from {schema}.pecker_replicas as replica, clock
+    where replica.seen_at > clock.now - %(term)s * interval '1 second'
+),
 listed as materialized (
     select task.name,
            case %(order)s::text when 'task' then declared.task collate "C" end as word,
@@ -32,6 +40,8 @@ listed as materialized (
                    when clock.now > task.executed_at
                        + declared.period_us * interval '1 microsecond'
                        + %(overdue_after)s * interval '1 second' then 0
+                   when not case declared.run when 'local' then living.local
+                       else living.dispatch end then 0.3
                    when outcome.failing or outcome.undelivered
                        or outcome.bad_at > clock.now - interval '60 seconds' then 0.5
                    when outcome.unreported_at < clock.now then 0.7
@@ -41,6 +51,7 @@ listed as materialized (
            end as number
     from {schema}.pecker_tasks as task
     cross join clock
+    cross join living
     left join {schema}.pecker_declarations as declared
         on declared.name = task.name
         and (%(order)s::text in ('task', 'state') or %(search)s::text <> '')
@@ -82,8 +93,10 @@ select (extract(epoch from clock.now) * 1000000)::bigint as now,
        (extract(epoch from task.executed_at) * 1000000)::bigint as last,
        task.epoch, task.era, task.missed, task.paused,
        coalesce(declared.declared_until >= clock.now, false) as declared,
+       case declared.run when 'local' then living.local else living.dispatch end as claimed,
        task.holder, replica.host, seen.spark
 from clock
+cross join living
 cross join (select count(*) as entries from listed) as counted
 left join page on true
 left join {schema}.pecker_tasks as task on task.name = page.name
@@ -121,6 +134,12 @@ order by page.nth
 -- One entry, by its name.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+living as materialized (
+    select coalesce(bool_or(replica.kind = 'local'), false) as local,
+           coalesce(bool_or(replica.kind <> 'local'), false) as dispatch
+    from {schema}.pecker_replicas as replica, clock
+    where replica.seen_at > clock.now - %(term)s * interval '1 second'
 )
 select (extract(epoch from clock.now) * 1000000)::bigint as now,
        task.name, declared.task, declared.schedule, declared.run, declared.delivery,
@@ -128,6 +147,7 @@ select (extract(epoch from clock.now) * 1000000)::bigint as now,
        (extract(epoch from task.executed_at) * 1000000)::bigint as last,
        task.epoch, task.era, task.missed, task.paused,
        coalesce(declared.declared_until >= clock.now, false) as declared,
+       case declared.run when 'local' then living.local else living.dispatch end as claimed,
        task.holder, replica.host,
        (extract(epoch from least(declared.declared_until, timestamptz '9000-01-01 00:00+00'))
         * 1000000)::bigint as until,
@@ -137,7 +157,7 @@ select (extract(epoch from clock.now) * 1000000)::bigint as now,
        fence.attempt as fence_attempt,
        (extract(epoch from fence.due_at) * 1000000)::bigint as fence_due,
        (extract(epoch from fence.started_at) * 1000000)::bigint as fence_started
-from clock,
+from clock, living,
     {schema}.pecker_tasks as task
     left join {schema}.pecker_declarations as declared on declared.name = task.name
     left join {schema}.pecker_replicas as replica on replica.holder = task.holder
@@ -234,7 +254,7 @@ won as (
     group by task.holder
 )
 select replica.holder, replica.host, replica.pid, replica.version, replica.kind,
-       replica.entries,
+       replica.entries, replica.differing,
        (extract(epoch from replica.started_at) * 1000000)::bigint as started,
        (extract(epoch from replica.seen_at) * 1000000)::bigint as seen,
        replica.seen_at > clock.now - %(term)s * interval '1 second' as living,
@@ -249,9 +269,19 @@ order by replica.seen_at desc, replica.holder
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
+living as materialized (
+    select count(*) as replicas,
+           coalesce(bool_or(replica.kind = 'local'), false) as local,
+           coalesce(bool_or(replica.kind <> 'local'), false) as dispatch,
+           coalesce(max(replica.unreadable), 0) as unreadable
+    from {schema}.pecker_replicas as replica, clock
+    where replica.seen_at > clock.now - %(term)s * interval '1 second'
+),
 known as materialized (
     select task.name, task.epoch, task.missed, task.paused,
            coalesce(declared.declared_until >= clock.now, false) as declared,
+           case declared.run when 'local' then living.local else living.dispatch end
+               as claimed,
            declared.run = 'local' as local,
            declared.period_us is not null as grid,
            clock.now - task.executed_at
@@ -261,14 +291,16 @@ known as materialized (
                or outcome.bad_at > clock.now - interval '60 seconds' as failing,
            outcome.unreported_at < clock.now as unreported
     from clock,
+        living,
         {schema}.pecker_tasks as task
         left join {schema}.pecker_declarations as declared on declared.name = task.name
         left join {schema}.pecker_outcomes as outcome on outcome.name = task.name
 )
 select (extract(epoch from clock.now) * 1000000)::bigint as now,
-       entries.*, worst.name as worst, waiting.*, replicas.living,
-       replicas.unreadable, ended.counts
+       entries.*, worst.name as worst, waiting.*, living.replicas,
+       living.unreadable, ended.counts
 from clock,
+    living,
     (
         select count(*) as entries,
                count(*) filter (where declared) as declared,
@@ -293,7 +325,10 @@ from clock,
                count(*) filter (
                    where declared and not paused and unreported
                        and not coalesce(failing or undelivered, false)
-               ) as unreported
+               ) as unreported,
+               count(*) filter (
+                   where declared and not paused and not claimed
+               ) as unclaimed
         from known
     ) as entries
     left join (
@@ -321,16 +356,7 @@ from clock,
             sum(lost), sum(refused_late), sum(refused_overtaken), sum(refused_unknown),
             sum(refused_repeated)]::bigint[] as counts
         from {schema}.pecker_outcomes
-    ) as ended,
-    (
-        select count(*) filter (
-            where replica.seen_at > clock.now - %(term)s * interval '1 second'
-        ) as living,
-        coalesce(max(replica.unreadable) filter (
-            where replica.seen_at > clock.now - %(term)s * interval '1 second'
-        ), 0) as unreadable
-        from {schema}.pecker_replicas as replica, clock
-    ) as replicas
+    ) as ended
 
 /* celery_pecker:insert_requested_run */
 -- Asks for a run now: an unclaimed slot beside the grid, until a replica

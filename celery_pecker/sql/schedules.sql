@@ -142,14 +142,22 @@ on conflict (name) do nothing
 
 /* celery_pecker:declare */
 -- Renewed by whichever replica comes first once a third of the term is over; what is
--- fresh is left out before the insert, which would lock its row otherwise.
+-- fresh is left out before the insert, which would lock its row otherwise. Answers with names
+-- that living code declares with another task or schedule: both of them are sent.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
-stale as (
+known as materialized (
     select wanted.name, wanted.task, wanted.schedule, wanted.delivery,
            wanted.period_us, wanted.timeout_us, wanted.run, wanted.countdown_us,
-           clock.now + %(term)s * interval '1 second' as until
+           clock.now + %(term)s * interval '1 second' as until,
+           kept.name is null
+               or kept.declared_until < clock.now + %(term)s * 2 / 3.0 * interval '1 second'
+               or kept.declared_until > clock.now + (%(term)s + 1) * interval '1 second'
+               as stale,
+           kept.declared_until >= clock.now and not kept.stored
+               and (kept.task, kept.schedule, kept.period_us) is distinct from
+                   (wanted.task, wanted.schedule, wanted.period_us) as differs
     from clock
     cross join unnest(
         %(names)s::text[], %(tasks)s::text[],
@@ -159,26 +167,27 @@ stale as (
     ) as wanted (
         name, task, schedule, delivery, period_us, timeout_us, run, countdown_us)
     left join {schema}.pecker_declarations as kept on kept.name = wanted.name
-    where kept.name is null
-        or kept.declared_until < clock.now + %(term)s * 2 / 3.0 * interval '1 second'
-        or kept.declared_until > clock.now + (%(term)s + 1) * interval '1 second'
+),
+declared as (
+    insert into {schema}.pecker_declarations as kept
+        (name, task, schedule, delivery, period_us, timeout_us, run, countdown_us,
+         declared_until)
+    select name, task, schedule, delivery, period_us, timeout_us, run, countdown_us, until
+    from known
+    where stale
+    order by name
+    on conflict (name) do update
+    set task = excluded.task,
+        schedule = excluded.schedule,
+        delivery = excluded.delivery,
+        period_us = excluded.period_us,
+        timeout_us = excluded.timeout_us,
+        run = excluded.run,
+        countdown_us = excluded.countdown_us,
+        stored = false,
+        declared_until = excluded.declared_until
 )
-insert into {schema}.pecker_declarations as kept
-    (name, task, schedule, delivery, period_us, timeout_us, run, countdown_us,
-     declared_until)
-select name, task, schedule, delivery, period_us, timeout_us, run, countdown_us, until
-from stale
-order by name
-on conflict (name) do update
-set task = excluded.task,
-    schedule = excluded.schedule,
-    delivery = excluded.delivery,
-    period_us = excluded.period_us,
-    timeout_us = excluded.timeout_us,
-    run = excluded.run,
-    countdown_us = excluded.countdown_us,
-    stored = false,
-    declared_until = excluded.declared_until
+select known.name from known where known.differs
 
 /* celery_pecker:anchor_changed */
 -- At the start of a replica: entries that this code declares with another schedule than the
@@ -259,14 +268,16 @@ forgotten as (
     where seen_at < clock.now - interval '1 day' and holder <> %(holder)s
 )
 insert into {schema}.pecker_replicas as replica
-    (holder, host, pid, version, entries, unreadable, held, kind, started_at, seen_at)
+    (holder, host, pid, version, entries, unreadable, held, differing, kind, started_at,
+     seen_at)
 select %(holder)s, %(host)s, %(pid)s, %(version)s, %(entries)s, %(unreadable)s,
-       %(held)s::text[], %(kind)s, clock.now, clock.now
+       %(held)s::text[], %(differing)s::text[], %(kind)s, clock.now, clock.now
 from clock
 on conflict (holder) do update
 set entries = excluded.entries,
     unreadable = excluded.unreadable,
     held = excluded.held,
+    differing = excluded.differing,
     seen_at = excluded.seen_at
 
 /* celery_pecker:forget_undeclared */

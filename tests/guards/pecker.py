@@ -950,6 +950,27 @@ GUARDS = (
         BLACK_HOLES,
     ),
     Guard(
+        "health: stored schedules that no live scheduler claims keep no pace",
+        "celery_pecker/sql/overview.sql",
+        "where declared and not paused and not claimed",
+        "where false",
+        "tests/integration/cli/test_health.py",
+    ),
+    Guard(
+        "health: code's entries that no live scheduler claims keep no pace",
+        "celery_pecker/cli/health.py",
+        "kept = not late and not unclaimed and not both",
+        "kept = not late and not both",
+        "tests/integration/cli/test_health.py",
+    ),
+    Guard(
+        "schedules: what replicas declare differently is seen",
+        "celery_pecker/schedules/upkeep.py",
+        "        self._note_differing(differing)\n",
+        "",
+        "tests/integration/schedules/test_changed_schedules.py",
+    ),
+    Guard(
         "app: its modules are imported before it is finalized",
         "celery_pecker/kernel/app_modules.py",
         "            loader.import_default_modules()\n",
@@ -996,7 +1017,7 @@ GUARDS = (
     Guard(
         "health: the pace is not kept while nothing is sent",
         "celery_pecker/overview/model.py",
-        "return not (self.overdue or self.undelivered or self.stuck)",
+        "return not (self.overdue or self.unclaimed or self.undelivered or self.stuck)",
         "return not self.overdue",
         f"{WORKERS}/test_deliveries.py",
     ),

@@ -89,6 +89,7 @@ def replica(
         version="1",
         kind=kind,
         entries=1,
+        differing=[],
         started_us=NOW - 60 * SECOND,
         seen_us=NOW - SECOND,
         living=living,

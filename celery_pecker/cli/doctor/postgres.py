@@ -14,6 +14,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured, PeckerError
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.kernel.rendering import render
+from celery_pecker.overview.details import differing
 from celery_pecker.sql import migrations as steps
 
 ALL = ("delete", "insert", "select", "update")
@@ -28,6 +29,10 @@ NEEDED = {
     "pecker_owner": ("insert", "select", "update"),
 }
 """The rights of a scheduler: docs/how-to/rights-and-migrations.md."""
+
+
+CELERYS = "celery.backend_cleanup"
+"""The entry that Celery adds to each app: it alone asks for no scheduler."""
 
 
 def examine(context: Context) -> Iterator[Finding]:
@@ -98,11 +103,22 @@ def _schema(database: Database, app: str) -> Iterator[Finding]:
 
 
 def _schedulers(context: Context) -> Iterator[Finding]:
-    alive = [one for one in context.overview.replicas() if one.living]
+    replicas = context.overview.replicas()
+    if both := differing(replicas):
+        yield fail(
+            "declarations",
+            f"schedulers declare {len(both)} entries differently, and send them by each"
+            f" of their schedules: {', '.join(map(repr, both[:5]))}",
+            "let a schedule be the same in each process (no hash() of text, no random"
+            " number), and all schedulers run the same code",
+        )
+    alive = [one for one in replicas if one.living]
     if not alive:
-        yield warn(
+        stored = context.overview.totals().unclaimed
+        scheduled = stored or {*context.declared} - {CELERYS}
+        yield (fail if scheduled else warn)(
             "schedulers",
-            "none is alive",
+            "none is alive" + (": nothing that is scheduled runs" if scheduled else ""),
             "start one: celery -A proj beat -S pecker, or a worker with"
             " pecker_worker = True",
         )

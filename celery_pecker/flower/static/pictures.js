@@ -9,6 +9,7 @@ pecker.pictures = (function () {
     const STATES = {
         ok: ["On time", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm3.8 4.9-4.6 5.2-3-2.8 1-1 1.9 1.8 3.6-4.1z"],
         overdue: ["Overdue", "M8 1 .8 14.5h14.4zM7.2 6h1.6v4.2H7.2zm0 5.2h1.6v1.6H7.2z"],
+        unclaimed: ["Unclaimed", "M8 1 .8 14.5h14.4zM7.2 6h1.6v4.2H7.2zm0 5.2h1.6v1.6H7.2z"],
         failing: ["Failing", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zM5.4 4.3 8 6.9l2.6-2.6 1.1 1.1L9.1 8l2.6 2.6-1.1 1.1L8 9.1l-2.6 2.6-1.1-1.1L6.9 8 4.3 5.4z"],
         unreported: ["Unreported", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm0 1.6a5.4 5.4 0 1 1 0 10.8A5.4 5.4 0 0 1 8 2.6zM7.2 4h1.6v5H7.2zm0 6.2h1.6v1.6H7.2z"],
         paused: ["Paused", "M3.5 2h3.2v12H3.5zM9.3 2h3.2v12H9.3z"],
@@ -21,6 +22,7 @@ pecker.pictures = (function () {
     const WHY = {
         ok: "Its next slot is not due yet",
         overdue: "A slot is due and no replica has claimed it",
+        unclaimed: "No scheduler lives that would claim its slots",
         failing: "Its last slot was not sent, its last run ended badly, or one did within a minute",
         unreported: "What was sent should have begun, and no worker reports of it: it waits in its queue, or its worker died, or runs without pecker_dsn",
         paused: "Its slots pass without a run until it is resumed",

@@ -148,7 +148,8 @@
         if (totals.new) { parts.push(count(totals.new) + " new"); }
         if (totals.undeclared) { parts.push(count(totals.undeclared) + " undeclared"); }
         put("entries", totals.entries, parts.join(" · ") || "all declared");
-        put("overdue", totals.overdue, totals.overdue ? `the longest ${coarse(totals.worst_us)}: ${totals.worst}` : "every due slot was won");
+        put("overdue", totals.overdue, totals.overdue ? `the longest ${coarse(totals.worst_us)}: ${totals.worst}`
+            : totals.unclaimed ? `no scheduler claims ${count(totals.unclaimed)}` : "every due slot was won");
         attribute(document.getElementById("sub-overdue"), "title", totals.worst);
         put("failing", totals.failing + totals.unreported, totals.undelivered ? plural(totals.undelivered, "entry", "entries") + " not sent"
             : totals.unreported ? `no worker reports of ${count(totals.unreported)}`
@@ -156,7 +157,7 @@
         put("missed", totals.missed, totals.missed ? "since they were first seen" : "none yet");
         const waiting = totals.pending + totals.asked;
         put("replicas", totals.replicas, totals.replicas ? (waiting ? plural(waiting, "slot") + " on the way" : "any of them is enough") : "no slot is claimed");
-        tone("card-overdue", totals.overdue ? "danger" : "success");
+        tone("card-overdue", totals.overdue || totals.unclaimed ? "danger" : "success");
         tone("card-failing", totals.failing + totals.unreported ? "danger" : "success");
         tone("card-missed", totals.missed ? "warning" : "success");
         tone("card-replicas", totals.replicas ? "success" : "danger");

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from datetime import timedelta
 
+import pytest
 from celery.schedules import crontab
 
 from celery_pecker.cli.health import overdue
@@ -90,6 +91,70 @@ def test_a_crontab_that_nobody_wins_is_overdue(
         found = line.json("health", "--pace", "--within", "30", code=1)["pace"]
     assert found["worst"][0]["name"] == "c"
     assert 60 * SECOND < found["worst"][0]["overdue_us"] <= 185 * SECOND
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_what_no_scheduler_claims_keeps_no_pace(
+    dsn: str, make_line: Callable[..., Line], *, stored: bool
+) -> None:
+    """Stored schedules and code's alike, also before the first slot is late.
+
+    Of a crontab at night no slot is late for a day after the last scheduler died.
+    """
+    code = {} if stored else {"night": {"task": "t", "schedule": crontab(hour=3)}}
+    line = make_line(dsn, beat_schedule=code, result_expires=None)
+    with line.replica():
+        if stored:
+            line("set", "night", "--task", "t", "--crontab", "0 3 * * *")
+        kept = line("health", "--pace", "--runs")
+        assert (kept.exit_code, kept.stdout.splitlines()[0]) == (
+            0,
+            "1 entries, every due one was won",
+        )
+        assert line.json("tasks")["entries"][0]["state"] == "new"
+        assert "none is alive" not in line("doctor").stdout
+    run(dsn, "update pecker_replicas set seen_at = seen_at - interval '21 s'")
+    if not stored:
+        run(dsn, "update pecker_declarations set declared_until = '-infinity'")
+    dead = line("health", "--pace", "--runs")
+    assert dead.exit_code == 1
+    assert dead.stdout.splitlines()[0] == (
+        "1 of 1 entries: no live scheduler claims them; 0 schedulers are alive"
+    )
+    assert line.json("health", "--pace", code=1)["pace"]["unclaimed"] == 1
+    shown = line.json("tasks", "--order", "state")["entries"][0]["state"]
+    assert shown == ("unclaimed" if stored else "undeclared")
+    found = line.json("doctor", code=1)["findings"]
+    [none] = [one for one in found if one["check"] == "schedulers"]
+    assert none["grade"] == "fail"
+
+
+def test_what_schedulers_declare_differently_keeps_no_pace(
+    line: Line, dsn: str
+) -> None:
+    """Each of its schedules is sent; doctor says what makes such schedules."""
+    with line.replica():
+        run(dsn, "update pecker_replicas set differing = '{tick}'")
+        shown = line("health", "--pace")
+        assert shown.exit_code == 1
+        assert "declare 1 entries differently" in shown.stdout
+        assert line.json("health", "--pace", code=1)["pace"]["differing"] == ["tick"]
+        found = line.json("doctor", code=1)["findings"]
+        [one] = [one for one in found if one["check"] == "declarations"]
+        assert (one["grade"], "'tick'" in one["text"]) == ("fail", True)
+        run(dsn, "update pecker_replicas set seen_at = seen_at - interval '21 s'")
+        gone = line.json("health", "--pace", code=1)["pace"]
+        assert gone["differing"] == []
+
+
+def test_nothing_scheduled_needs_no_scheduler(
+    dsn: str, make_line: Callable[..., Line]
+) -> None:
+    """Nor does what is paused."""
+    line = make_line(dsn, beat_schedule={}, result_expires=None)
+    assert line("health", "--pace").exit_code == 0
+    line("set", "night", "--task", "t", "--crontab", "0 3 * * *", "--paused")
+    assert line("health", "--pace").exit_code == 0
 
 
 class Asked:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import psycopg
+import pytest
 from celery.schedules import crontab, schedule
 
 from celery_pecker.schedules.upkeep import Pace
@@ -103,3 +104,32 @@ def test_a_class_without_words_of_its_own_is_the_same_in_each_process(
     pecker = start({"sweep": Odd(HOUR)}, clock)
     pecker.pass_time(1)
     assert len(due(pecker)) == 1
+
+
+def test_schedulers_that_declare_one_name_differently_say_so_once(
+    start: Starter, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As with a minute made from hash(), which is another one in each process.
+
+    A deploy is over within minutes, and is no difference. Whoever of the two renews the
+    declaration, both are sent.
+    """
+    clock = ManualClock()
+    one = start({"sweep": crontab(minute="*/2"), "same": 60.0}, clock)
+    other = start({"sweep": crontab(minute="1-59/2"), "same": 60.0}, clock)
+
+    def pass_minutes(count: int) -> list[list[str]]:
+        for _ in range(count * 6):
+            one.pass_time(10.0)
+            other.turn()
+        query = "select distinct differing from pecker_replicas where differing <> '{}'"
+        with psycopg.connect(dsn) as connection:
+            return [names for (names,) in connection.execute(query)]
+
+    assert pass_minutes(2) == []
+    assert pass_minutes(8) == [["sweep"]]
+    pass_minutes(10)
+    lines = [text for text in caplog.messages if "another task or schedule" in text]
+    assert 1 <= len(lines) <= 2, "once for each process"
+    assert "sweep" in lines[0]
+    assert {*due(one), *due(other)} >= {after(60), after(120)}
