@@ -191,9 +191,11 @@ def test_tables_are_named_with_their_schema() -> None:
     assert render("{schema}.t", 'a"b') == '"a""b".t'
 
 
-WAITS = {"celery_pecker:lock_entries", "celery_pecker:anchor_changed"}
+WAITS = {
+    f"celery_pecker:{of}" for of in ("lock_entries", "anchor_changed", "lock_reports")
+}
 """Edits go behind edits before them, by name, and a start behind another start; claims
-pass over their rows."""
+pass over their rows. A rename goes behind reports, in their order."""
 
 
 def test_every_write_takes_rows_in_an_order_or_passes_over_locked_ones() -> None:
