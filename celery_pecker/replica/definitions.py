@@ -11,6 +11,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.user_code import Exited, no_exit
 from celery_pecker.replica.dispatching import Destination
 from celery_pecker.schedules.model import Entry, Message, StoredSchedule
+from celery_pecker.stored_schedules.options import check_running
 from celery_pecker.stored_schedules.timings import Timings
 
 
@@ -42,12 +43,12 @@ class Definitions:
         for key, kind, allowed in (
             ("args", list, "a list"),
             ("kwargs", dict, "an object"),
-            ("options", dict, "an object of options of apply_async"),
         ):
             value = getattr(message, key)
             if not isinstance(value, kind):
                 text = f"{where}: {key} is {value!r}; allowed is {allowed}"
                 raise Misconfigured(text)
+        check_running(message.options, self._timings.allow_list)
         with no_exit(where):
             entry = PeckerEntry(
                 name=message.name,

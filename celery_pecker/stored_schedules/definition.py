@@ -9,18 +9,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from fnmatch import fnmatchcase
 from typing import Any
 
 from celery_pecker.declarations import storable
+from celery_pecker.stored_schedules import options as options_of
 from celery_pecker.stored_schedules import schedule_to_json
 from celery_pecker.stored_schedules.checks import check_name, checked_json, refuse
 from celery_pecker.stored_schedules.timings import Timings
 
 FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 DURATIONS = ("timeout", "grace")
-OTHER_TASKS = ("link", "link_error", "chain", "chord")
-"""Options that name tasks of their own; a header `task` replaces the schedule's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +64,7 @@ class Validator:
 
     def allowed(self, task: str) -> bool:
         """Return whether a stored schedule may run the task."""
-        patterns = self._allow_list
-        return patterns is None or any(fnmatchcase(task, one) for one in patterns)
+        return options_of.allowed(task, self._allow_list)
 
     def check(  # noqa: PLR0913  # all options of a schedule
         self,
@@ -104,12 +101,16 @@ class Validator:
                 refuse(field, str(first or last), "none beside a schedule 'once'")
             self.instant("schedule", document["once"])
             once = True
+        listed = checked_json("args", _listed(args), list)
+        named = checked_json("kwargs", {} if kwargs is None else kwargs, dict)
+        chosen = _options(options)
+        options_of.check(chosen, self._allow_list, (listed, named))
         definition = Definition(
             name=name,
             task=task,
-            args=checked_json("args", _listed(args), list),
-            kwargs=checked_json("kwargs", {} if kwargs is None else kwargs, dict),
-            options=self._options(options),
+            args=listed,
+            kwargs=named,
+            options=chosen,
             schedule=document,
             policies=_policies(policies),
             run=str("dispatch" if run is None else run),
@@ -128,21 +129,6 @@ class Validator:
             once_at=LAST if once and "once" not in document else None,
         )
         return definition
-
-    def _options(self, options: Any) -> dict[str, Any]:
-        """Return checked options; with an allow-list none that runs another task."""
-        checked = _options(options)
-        if self._allow_list is not None:
-            headers = checked.get("headers") or {}
-            named = [key for key in OTHER_TASKS if key in checked]
-            named += ["headers['task']"] if "task" in headers else []
-            if named:
-                allowed = (
-                    f"none with {' or '.join(named)}, which runs other tasks than"
-                    " those of the setting pecker_allowed_tasks"
-                )
-                refuse("options", checked, allowed)
-        return checked
 
     def instant(self, field: str, value: Any) -> datetime | None:
         """Return an instant; a naive one is local time of the app's zone.
@@ -176,9 +162,7 @@ class Validator:
     def _check_task(self, task: object) -> None:
         if not isinstance(task, str) or not storable(task):
             refuse("task", task, "the name of a task, 1 to 1000 bytes without NUL")
-        if not self.allowed(task):
-            patterns = ", ".join(map(repr, self._allow_list or ())) or "none"
-            refuse("task", task, f"{patterns} (setting pecker_allowed_tasks)")
+        options_of.check_task(task, self._allow_list)
 
 
 def _listed(args: Any) -> Any:

@@ -13,6 +13,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.model import NEVER_US, Entry
 from celery_pecker.stored_schedules.definition import Definition
 from celery_pecker.stored_schedules.model import BY_CODE, ScheduleRow
+from celery_pecker.stored_schedules.options import check_running, check_task
 from celery_pecker.stored_schedules.timings import Timings, following
 
 
@@ -105,8 +106,11 @@ class Reading:
         entry, problem = None, BY_CODE if current.by_code else None
         try:
             entry = self._entry(current, current.name)
+            check_task(entry.task, self._timings.allow_list)
+            check_running(json.loads(current.options), self._timings.allow_list)
         except Misconfigured as error:
-            problem = f"cannot be read: {error}"
+            does = "cannot be read" if entry is None else "does not run"
+            problem = f"{does}: {error}"
         return self._shown(current, json.loads(current.schedule), entry, problem)
 
     def written(

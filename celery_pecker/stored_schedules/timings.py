@@ -34,6 +34,7 @@ from celery_pecker.schedules.model import (
     StoredSchedule,
 )
 from celery_pecker.stored_schedules import schedule_from_json
+from celery_pecker.stored_schedules.options import check_task
 
 SECOND = 1_000_000
 SHARED = 4_096
@@ -61,6 +62,8 @@ class Timings:
     def __init__(self, app: Celery, conf: Mapping[str, Any] | None = None) -> None:
         self._app = app
         self._conf = app.conf if conf is None else conf
+        self.allow_list = self._conf.get("pecker_allowed_tasks")
+        """Names and patterns of the tasks that stored rows may run; None: all."""
         self._shared = lru_cache(maxsize=SHARED)(self._timing)
 
     def entry(  # noqa: PLR0913  # the columns of a row
@@ -99,7 +102,12 @@ class Timings:
         )
 
     def of_row(self, row: StoredSchedule) -> Entry:
-        """Return the entry of a row as replicas read it; raise as `entry` does."""
+        """Return the entry of a row as replicas read it; raise as `entry` does.
+
+        Also for a task that pecker_allowed_tasks does not name: the row may have been
+        written by an app without that setting, or before it was set.
+        """
+        check_task(row.task, self.allow_list)
         return self.entry(
             row.name,
             task=sys.intern(row.task),

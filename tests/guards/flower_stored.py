@@ -53,8 +53,8 @@ GUARDS = (
     ),
     Guard(
         "flower stored: a task that is not allowed is not scheduled",
-        "celery_pecker/stored_schedules/definition.py",
-        "any(fnmatchcase(task, one) for one in patterns)",
+        "celery_pecker/stored_schedules/options.py",
+        "any(fnmatchcase(task, one) for one in allow_list)",
         "True",
         f"{TESTS}::test_a_task_that_is_not_allowed_is_not_scheduled",
     ),

@@ -116,16 +116,46 @@ GUARDS = (
     Guard(
         "stored: only allowed tasks",
         "celery_pecker/stored_schedules/definition.py",
-        "        if not self.allowed(task):\n",
-        "        if not task:\n",
+        "        options_of.check_task(task, self._allow_list)\n",
+        "",
         f"{WRITES}::test_only_allowed_tasks_are_stored",
     ),
     Guard(
         "stored: only allowed tasks, also by options",
-        "celery_pecker/stored_schedules/definition.py",
-        "        if self._allow_list is not None:\n",
-        "        if self._allow_list == 1:\n",
+        "celery_pecker/stored_schedules/options.py",
+        "    if other and allow_list is not None:\n",
+        "    if other and allow_list == 1:\n",
         "tests/unit/stored_schedules/test_schedule_json.py::test_options_do_not_get_round_the_allow_list",
+    ),
+    Guard(
+        "stored: only named options",
+        "celery_pecker/stored_schedules/options.py",
+        "        if kinds is None:\n",
+        "        if kinds == 1:\n",
+        "tests/unit/stored_schedules/test_schedule_json.py::test_every_other_field_is_refused_by_name",
+    ),
+    Guard(
+        "stored: no header that our packages read",
+        "celery_pecker/stored_schedules/options.py",
+        "            if header.startswith(OURS):\n",
+        "            if header == OURS:\n",
+        "tests/unit/stored_schedules/test_schedule_json.py::test_every_other_field_is_refused_by_name",
+    ),
+    Guard(
+        "stored: the allow-list holds when running",
+        "celery_pecker/stored_schedules/timings.py",
+        "        check_task(row.task, self.allow_list)\n",
+        "",
+        "tests/integration/schedules/test_stored_rules.py"
+        "::test_what_another_app_stored_does_not_run",
+    ),
+    Guard(
+        "stored: options of rows are checked when running",
+        "celery_pecker/replica/definitions.py",
+        "        check_running(message.options, self._timings.allow_list)\n",
+        "",
+        "tests/integration/schedules/test_stored_rules.py"
+        "::test_what_another_app_stored_does_not_run",
     ),
     Guard(
         "stored: what is stored anew is not forgotten",

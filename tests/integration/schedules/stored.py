@@ -124,10 +124,12 @@ def follower(
     dsn: str,
     clock: ManualClock,
     schedule: dict[str, object] | None = None,
+    allowed_tasks: list[str] | None = None,
     **more: Any,
 ) -> Iterator[tuple[ManualPecker, Destination]]:
     """Give a replica that follows stored schedules, and what it built."""
     app = Celery("test", set_as_current=False)
+    app.conf.pecker_allowed_tasks = allowed_tasks
     app.conf.beat_schedule = {
         name: given if isinstance(given, dict) else {"task": "t", "schedule": given}
         for name, given in (schedule or {}).items()

@@ -166,6 +166,35 @@ def test_a_row_that_cannot_be_read_is_parked_and_the_others_run(
         assert [one.name for one in pecker.publisher.sent][3:] == ["good", "odd"]
 
 
+FORBIDDEN: list[dict[str, Any]] = [
+    {"task": "admin.wipe"},
+    {"options": {"link": [{"task": "admin.wipe"}]}},
+    {"options": {"headers": {"task": "admin.wipe"}}},
+    {"options": {"headers": {"sharding_sources": [[-1, {}]]}}},
+    {"options": {"headers": {"_pecker_guarded": True}}},
+]
+
+
+@pytest.mark.parametrize("row", FORBIDDEN, ids=str)
+def test_what_another_app_stored_does_not_run(
+    dsn: str, row: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """An app without a list, an older version, a hand: the list holds when it runs."""
+    clock = ManualClock()
+    store(dsn, "good", {"every": 10}, clock=clock)
+    store(dsn, "sneaked", {"every": 10}, **row, clock=clock)
+    with (
+        caplog.at_level(logging.ERROR),
+        follower(dsn, clock, allowed_tasks=["proj.*"]) as (pecker, built),
+    ):
+        pecker.pass_time(35)
+        assert due(pecker) == [after(10), after(20), after(30)]
+        assert pecker.service.unreadable == 1
+        assert "sneaked" not in built.built
+    [reason] = [one for one in caplog.messages if "'sneaked', version 1" in one]
+    assert "pecker_allowed_tasks" in reason or "options is {'headers'" in reason
+
+
 def unreadable(dsn: str) -> int:
     """Return what the replica says of itself."""
     with psycopg.connect(dsn) as connection:

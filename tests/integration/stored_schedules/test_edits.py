@@ -339,6 +339,15 @@ def test_listing_by_name_task_and_page(desk: Desk) -> None:
     assert names(names=["b%"]) == names(names=[]) == []
 
 
+def test_a_row_that_may_not_run_is_shown_with_the_reason(desk: Desk) -> None:
+    """It was stored by an app without the list; its row is whole all the same."""
+    desk.set("sneaked", task="admin.wipe")
+    desk.app.conf.pecker_allowed_tasks = ["proj.*"]
+    [row] = Schedules(desk.app).list()
+    assert "does not run: task is 'admin.wipe'" in (row.problem or "")
+    assert (row.words, row.version) == ("every hour", 1)
+
+
 def test_a_row_that_cannot_be_read_is_shown_with_the_reason(desk: Desk) -> None:
     """Somebody wrote it by hand, or a later release did; an edit mends it."""
     desk.set("fine")

@@ -10,16 +10,27 @@ import pytest
 from celery import Celery
 from celery.schedules import BaseSchedule, schedule, solar
 
+from celery_pecker import tracing
 from celery_pecker.calendars import cron, jitter, splay
 from celery_pecker.kernel.errors import InvalidField
+from celery_pecker.outbox.runs.header import HEADER as ROW
 from celery_pecker.recurrence import described
+from celery_pecker.runs import headers
+from celery_pecker.runs.ending import BOUND, MARK
 from celery_pecker.stored_schedules import (
     Schedules,
     schedule_from_json,
     schedule_to_json,
 )
 from celery_pecker.stored_schedules import fields as fields_of
+from celery_pecker.stored_schedules.options import OURS
+from celery_sharding.canvas.calling import ITEM
+from celery_sharding.messages import OPTIONS as OPTIONS_OF_CALL
+from celery_sharding.messages import RUN, SENT_BY
+from celery_sharding.plan.arguments import HEADER as SOURCES
+from celery_sharding.stages.abandoning import LEFT
 from tests.unit.stored_schedules.documents import FORMS, PARIS
+from throttle.worker.brokers.amqp import SOURCE
 
 
 @pytest.mark.parametrize(("value", "document"), FORMS, ids=str)
@@ -147,6 +158,27 @@ FIELDS: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"options": {"pecker": {}}}, "options", "policies are arguments"),
     ({"options": {"headers": 5}}, "options", "a dict under 'headers'"),
+    ({"options": {"shadow": "proj.other"}}, "options", "one of queue, exchange"),
+    ({"options": {"task_id": "1"}}, "options", "one of queue, exchange"),
+    ({"options": {"queue": 5}}, "options", "str under 'queue'"),
+    ({"options": {"priority": True}}, "options", "int under 'priority'"),
+    ({"options": {"compression": "nope"}}, "options", "one that works"),
+    ({"options": {"serializer": "nope"}}, "options", "one that works"),
+    ({"options": {"headers": {"shadow": "x"}}}, "options", "Celery does not set"),
+    ({"options": {"headers": {"update": 1}}}, "options", "Celery does not set"),
+    *(
+        ({"options": {"headers": {header: 1}}}, "options", "allowed is none with _")
+        for header in (
+            *("pecker", "pecker_deadline", "pecker_outbox", "_pecker_guarded"),
+            *("sharding", "sharding_sources", "_sharding_item", "traceparent"),
+            *("throttle_source", "celery_pecker_x"),
+        )
+    ),
+    (
+        {"options": {"link": [{"options": {"headers": {"sharding_run": 2}}}]}},
+        "options",
+        "allowed is none with _",
+    ),
     ({"timeout": 61}, "timeout", "up to the period, 60 s"),
     ({"timeout": -1}, "timeout", "seconds above zero"),
     ({"timeout": "5"}, "timeout", "seconds above zero"),
@@ -247,6 +279,36 @@ def test_options_do_not_get_round_the_allow_list(options: dict[str, Any]) -> Non
     assert no.value.field == "options"
     app.conf.pecker_allowed_tasks = None
     assert Schedules(app).check("a", **fields).options == options
+
+
+def test_named_options_and_headers_of_users_are_stored() -> None:
+    """What people need of a message is not in the way of what it may not say."""
+    app = Celery("x", broker="memory://", set_as_current=False)
+    app.conf.update(pecker_dsn="host=x", pecker_allowed_tasks=["t"])
+    options = {
+        "queue": "slow",
+        "exchange": "x",
+        "routing_key": "r",
+        "priority": 3,
+        "expires": 60,
+        "countdown": 5,
+        "time_limit": 9.5,
+        "ignore_result": True,
+        "serializer": "json",
+        "compression": "zlib",
+        "retry": None,
+        "headers": {"tenant": "acme", "periodic_task_name": "report"},
+    }
+    assert Schedules(app).check("x", **FINE, options=options).options == options
+
+
+def test_each_header_that_our_packages_read_is_refused() -> None:
+    """Whatever a module names as a header, or as a mark on a request."""
+    named = (
+        *(headers.PECKER, headers.DEADLINE, ROW, tracing.KEY, MARK, BOUND),
+        *(SENT_BY, OPTIONS_OF_CALL, RUN, SOURCES, LEFT, ITEM, SOURCE),
+    )
+    assert [name for name in named if not name.startswith(OURS)] == []
 
 
 def test_what_is_nested_too_deep_is_refused() -> None:
