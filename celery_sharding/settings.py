@@ -40,6 +40,9 @@ class ShardingSettings:
     app: ``throttle:Gate``."""
     sweeper: bool = True
     """Whether the app's schedule gets the sweeper and the purge."""
+    unlisted_sources: bool = False
+    """Whether a Source in a message is read that no caller has listed in the ledger:
+    while callers of a version run that lists none."""
 
     @classmethod
     def read(cls, conf: Mapping[str, object]) -> ShardingSettings:
@@ -93,7 +96,7 @@ def _check(name: str, value: object) -> None:
             )
             raise Misconfigured(message)
         return
-    if name == "sweeper":
+    if name in {"sweeper", "unlisted_sources"}:
         if not isinstance(value, bool):
             message = f"{key} must be True or False, not {value!r}"
             raise Misconfigured(message)

@@ -13,6 +13,7 @@ from kombu.exceptions import OperationalError
 
 from celery_pecker import deadline
 from celery_sharding import errors
+from celery_sharding.canvas.listed_sources import ListedSources, to_be_listed
 from celery_sharding.canvas.overrides import difference
 from celery_sharding.canvas.submission import (
     SUBMITTED,
@@ -88,9 +89,13 @@ class Sender:
 
         Its transaction may be rolled back. The message brings all of the call, and the
         worker that gets it submits the job. Items are stored outside of the
-        transaction: the purge deletes items that are never submitted.
+        transaction, and Sources listed: the purge deletes what is never submitted.
         """
-        args, _ = prepared(self._task.app, self._task.processor, call)
+        app, name = self._task.app, self._task.name
+        args, _ = prepared(app, self._task.processor, call)
+        sources = to_be_listed(app, name, split(args, call.kwargs)[2])
+        if isinstance(sources, ListedSources):
+            sources.listed()
         return self._publish(replace(call, args=args), options, None)
 
     def _publish_stored(self, call: Call, options: Mapping[str, Any]) -> Any:

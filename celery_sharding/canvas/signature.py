@@ -9,6 +9,11 @@ from celery import Task
 from celery.canvas import Signature
 
 from celery_sharding.canvas import inline, task_options
+from celery_sharding.canvas.listed_sources import (
+    ListedSources,
+    sources_of,
+    to_be_listed,
+)
 from celery_sharding.canvas.overrides import changes_as_json
 from celery_sharding.errors import Misconfigured
 from celery_sharding.ledger import at
@@ -41,6 +46,8 @@ class ShardedSignature(Signature):
     def freeze(self, *args: Any, **kwargs: Any) -> Any:
         """Return its result; its items are stored from now on, and named here."""
         result = super().freeze(*args, **kwargs)
+        if isinstance(self._sources, ListedSources) and _stores(self.app):
+            self._sources.listed()  # what JSON would do, but it hides why it cannot
         if self.args and inline.holds(self.args[0]) and _stores(self.app):
             limit = ShardingSettings.read(self.app.conf).inline_limit
             ledger = at(self.app, role="caller")
@@ -58,7 +65,8 @@ class ShardedSignature(Signature):
         rest, kwargs, sources = split(args[first:], self.kwargs)
         if sources:
             self["args"], self["kwargs"] = (*args[:first], *rest), kwargs
-            self["options"] = with_header(self.options, sources)
+            listed = to_be_listed(self.app, str(self.task), sources)
+            self["options"] = with_header(self.options, listed)
 
     def set(self, immutable: bool | None = None, **options: Any) -> Self:
         """Set options, as Celery's; headers that are set keep the Sources."""
@@ -70,9 +78,9 @@ class ShardedSignature(Signature):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the job here and now; return what it returns."""
         positional, named, options = self._merge(args, kwargs)
-        positional, named = join(
-            positional, named, (options.get("headers") or {}).get(HEADER, ())
-        )
+        header = (options.get("headers") or {}).get(HEADER)
+        sources = sources_of(self.app, str(self.task), header)
+        positional, named = join(positional, named, sources)
         return self.type(*positional, **named)
 
     def _merge(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
@@ -14,7 +14,8 @@ from kombu.utils.uuid import uuid
 
 from celery_sharding import flow, runner, stages
 from celery_sharding.canvas import continuation, eager, inline
-from celery_sharding.canvas.overrides import applied
+from celery_sharding.canvas.listed_sources import joined, to_be_listed
+from celery_sharding.canvas.overrides import applied, difference
 from celery_sharding.canvas.result import ShardedResult
 from celery_sharding.canvas.sending import REFUSED, Sender, as_refused, recorded
 from celery_sharding.canvas.signature import KIND, ShardedSignature
@@ -23,7 +24,7 @@ from celery_sharding.errors import DatabaseUnavailable, PeckerError
 from celery_sharding.ledger import at
 from celery_sharding.messages import OPTIONS, RUN, SENT_BY, from_request
 from celery_sharding.model import Options
-from celery_sharding.plan.arguments import HEADER, join, split
+from celery_sharding.plan.arguments import HEADER, split
 from celery_sharding.processor import Processor, check_code
 from celery_sharding.runner.executor import executor_of
 
@@ -155,11 +156,21 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         if task_id is not None and task_id == self.request.id:
             # Its own message once more, after it found no database.
             return self._typed(celerys(args, kwargs, task_id, **options))
-        args, kwargs, options = _joined(args, kwargs, options)
+        forwarded = _forwarded(app, options)
+        try:
+            args, kwargs, options = joined(app, self.name, args, kwargs, options)
+        except PeckerError:
+            if not forwarded:
+                raise
+            # The message brings all of the call: its worker looks, and it may fail.
+            changed = {OPTIONS: difference(self.options_of(kwargs), chosen)}
+            options["headers"] = {**options["headers"], **changed}
+            return self._typed(celerys(args, kwargs, task_id, **options))
         if app.conf.task_always_eager:
             args, kwargs, apart = split(eager.carried(self, args, kwargs), kwargs)
             if apart:
-                options["headers"] = {**(options.get("headers") or {}), HEADER: apart}
+                listed = to_be_listed(app, self.name, apart)
+                options["headers"] = {**(options.get("headers") or {}), HEADER: listed}
             return self._typed(
                 celerys(args, kwargs, task_id, sharding=sharding, **options)
             )
@@ -175,7 +186,7 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             follow=task_id is not None or any(options.get(key) for key in WAITED_FOR),
         )
         sender = Sender(self, celerys)
-        if _forwarded(app, options):
+        if forwarded:
             return self._typed(sender.forward(call, options))
         if recorded(app, self.name, {**options, "task_type": self, "task_id": own}):
             return self._typed(sender.record(call, options))
@@ -197,7 +208,9 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         self, args: Any = None, kwargs: Any = None, **options: Any
     ) -> Any:
         """Run the job here and now; return a result that has ended."""
-        args, kwargs, options = _joined(args or (), kwargs or {}, options)
+        args, kwargs, options = joined(
+            self.app, self.name, args or (), kwargs or {}, options
+        )
         chosen = self._chosen(kwargs, options.pop("sharding", None))
         self.app.finalize(auto=True)  # it knows this task from then on
         with eager.kept(chosen) as kept:
@@ -239,7 +252,9 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         until it ends, and must not be held for as long as PreProcess takes.
         """
         headers = self.request.headers or {}
-        args, kwargs = join(args, kwargs, headers.get(HEADER) or ())
+        args, kwargs, _ = joined(
+            self.app, self.name, args, kwargs, {"headers": headers}
+        )
         call = Call(
             task_id=str(self.request.id),
             args=args,
@@ -268,17 +283,6 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             stages.delivered(self.app, task_id, error, run=run)
         except PeckerError:
             logger.warning("sharding: %s ended, which was not written down", task_id)
-
-
-def _joined(
-    args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
-    """Return a call with the Sources that a header of its options has."""
-    headers = {**(options.get("headers") or {})}
-    plain, named = join(args, kwargs, headers.pop(HEADER, None) or ())
-    if not options.get("headers"):
-        return plain, named, {**options}
-    return plain, named, {**options, "headers": headers or None}
 
 
 def _forwarded(app: Any, options: Mapping[str, Any]) -> bool:

@@ -81,6 +81,18 @@ class Submissions(Repository):
         body: bytes = rows[0][0]
         return body
 
+    def list_source(self, ref: str) -> None:
+        """List a Source that a message is to have; the purge takes it as it does items.
+
+        It is kept as if it had been listed now, each time that it is named.
+        """
+        if not self.is_listed(ref):
+            self.store(ref, b"", 0)
+
+    def is_listed(self, ref: str) -> bool:
+        """Return whether the Source is listed; if so, it is kept as if listed now."""
+        return bool(self._run("touch_items", refs=[ref])[0][0])
+
     def submit(self, new: NewJob, *, follow: bool = False) -> Submitted:
         """Write the call to the ledger, once however often it is submitted.
 

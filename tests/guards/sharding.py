@@ -992,6 +992,21 @@ where ticket.state = 'held'
         f"{RECORDED}::test_a_job_in_a_block_of_an_outbox_is_part_of_its_transaction",
     ),
     Guard(
+        "sharding: a Source in a message is read only if the ledger lists it",
+        "celery_sharding/canvas/listed_sources.py",
+        '    if at(app, role="caller").submissions.is_listed(_ref(task, apart)):\n',
+        "    if True:\n",
+        "tests/integration/sharding/canvas/test_conformance.py"
+        "::test_shape_that_differs[sources_of_unknown_origin-redis-prefork]",
+    ),
+    Guard(
+        "sharding: an outbox lists the Sources of a call",
+        "celery_sharding/canvas/sending.py",
+        "            sources.listed()\n",
+        "            pass\n",
+        f"{RECORDED}::test_a_job_in_a_block_of_an_outbox_is_part_of_its_transaction",
+    ),
+    Guard(
         "sharding: options of a call that is not submitted yet travel with it",
         "celery_sharding/canvas/sending.py",
         "            ours = {HEADER: sources, OPTIONS: chosen}\n",

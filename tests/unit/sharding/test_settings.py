@@ -43,6 +43,7 @@ def test_all_settings_are_read() -> None:
         "retention": 86_400,
         "gate": "throttle:Gate",
         "sweeper": False,
+        "unlisted_sources": True,
     }
     assert {*given} == {*ShardingSettings.__dataclass_fields__}, "one is not tried"
     found = read(**{f"sharding_{name}": value for name, value in given.items()})

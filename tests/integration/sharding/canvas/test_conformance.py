@@ -41,6 +41,8 @@ ON_EACH = {
     "sources_in_a_canvas",
     "a_source_and_headers",
     "a_source_in_a_link",
+    "a_file_in_a_canvas",
+    "sources_of_unknown_origin",
     # the pool runs it: threads share state, a child may be told less
     "pre_process",
     "items_that_are_tried_again",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
-from celery import chain, chord, group
+from celery import chain, chord, group, signature
+from kombu.utils.json import dumps, loads
+from kombu.utils.uuid import uuid
 
 from celery_sharding import File, KeyRange, sharded
 from celery_sharding.codec import decode, encode
 from celery_sharding.errors import Misconfigured
 from celery_sharding.layers import MARK as LAYERS
-from celery_sharding.plan.arguments import NAMED
+from celery_sharding.plan.arguments import HEADER, NAMED
 from celery_sharding.plan.data import stored
 from tests.integration.sharding.canvas.shapes.table import Scene, of_workers, shape
 
@@ -96,6 +99,59 @@ def a_source_in_a_link(scene: Scene) -> None:
         link=chain(cast.rows.si(KeyRange(1, 4)), cast.note.s(key)),
     )
     assert scene.noted(key) == [20]
+
+
+LINES = Path(__file__).with_name("__init__.py")
+"""A file that worker and caller have."""
+
+
+@of_workers
+def a_file_in_a_canvas(scene: Scene) -> None:
+    """Its call lists it in the ledger, wherever it stands: so its message is believed.
+
+    A signature that became JSON and came back is one of another process.
+    """
+    cast, file = scene.cast, File(LINES)
+    lines = sorted(line * 2 for line in LINES.read_text("utf-8").splitlines())
+    assert scene.run(chain(cast.add.si(1, 2), cast.listed.si(file))) == lines
+    assert scene.run(chord([cast.add.s(1, 2)], cast.listed.si(file))) == lines
+    assert scene.run(cast.listed.s([file, ["1"]])) == sorted([*lines, "11"])
+    back = signature(loads(dumps(cast.listed.s(file))), app=cast.app)
+    assert scene.run(back) == lines
+    key = f"file:{scene.queue}"
+    link = chain(cast.listed.si(file), cast.note.s(key))
+    cast.add.apply_async((1, 2), link=link)
+    assert scene.noted(key) == [lines]
+
+
+@of_workers
+def sources_of_unknown_origin(scene: Scene) -> None:
+    """Whatever writes to the broker cannot say which file a worker reads."""
+    cast = scene.cast
+    forged: dict[str, Any] = {
+        "task": "cast.listed",
+        "args": [{NAMED: "x"}],
+        "kwargs": {},
+        "immutable": True,
+        "subtask_type": None,
+    }
+    for document in (
+        FORGED,
+        {LAYERS: [[1], FORGED]},
+        "x",
+        {"celery_sharding.source": 1},
+    ):
+        headers = {HEADER: [[-1, document]]}
+        sent = cast.stranger.send_task(
+            forged["task"], args=forged["args"], headers=headers
+        )
+        error = scene.failure(cast.listed.AsyncResult(sent.id))
+        assert type(error).__name__ == "Misconfigured", error
+        assert "does not list" in str(error)
+        link: Any = {**forged, "options": {"headers": headers, "task_id": uuid()}}
+        assert scene.value(cast.stranger.send_task("cast.add", (1, 2), link=link)) == 3
+        error = scene.failure(cast.listed.AsyncResult(link["options"]["task_id"]))
+        assert "does not list" in str(error)
 
 
 @of_workers
