@@ -11,11 +11,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from celery_pecker.kernel import shared_memory
-from celery_pecker.kernel.clock import new_tag
+from celery_pecker.kernel.clock import monotonic, new_tag, pause
 
 ON = b"\1"
 WORD = 8
 """Bytes before the places: whether the worker is about to stop."""
+SOON, GLANCE = 1.0, 0.02
+"""Seconds in which a worker says that it stops, and between two looks."""
 MEMORY = "CELERY_SHARDING_MEMORY"
 WORKER = "CELERY_SHARDING_WORKER"
 """Environment variables by which fresh interpreters of a pool find their worker."""
@@ -53,6 +55,16 @@ class Executor:
     def stopping(self) -> bool:
         """Whether the worker is about to stop: no further item is begun."""
         return bool(self._stopping[:1] == ON)
+
+    def stops_soon(self) -> bool:
+        """Return whether the worker is about to stop, or does within a second.
+
+        Its processes may be ended a moment before it says so itself.
+        """
+        until = monotonic() + SOON
+        while not self.stopping and monotonic() < until:
+            pause(GLANCE)
+        return self.stopping
 
     def stop(self) -> None:
         """Let all processes of the worker know that it is about to stop."""

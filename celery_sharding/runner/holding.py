@@ -16,6 +16,7 @@ from celery_pecker.kernel.lease import TrustWindow
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, HoldReply, Shard, Stage, Step, Turn
+from celery_sharding.process_end import ended_by_signal
 from celery_sharding.runner.executor import Executor
 from celery_sharding.runner.step_writer import Stop
 
@@ -181,7 +182,7 @@ class Holding:
             self.stop = Stop.PAUSED
         elif self.hold.ticket > reply.concurrency:
             self.stop = Stop.CROWDED
-        elif self._executor.stopping:
+        elif self._executor.stopping or ended_by_signal():
             self.stop = Stop.SHUTDOWN
         else:
             # what was paused for a moment goes on

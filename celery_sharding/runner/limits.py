@@ -60,7 +60,7 @@ class Limits:
 
     def attempt(
         self, function: Callable[..., Any], *args: Any
-    ) -> tuple[Any, Exception | None]:
+    ) -> tuple[Any, BaseException | None]:
         """Return what the function returned, or what it raised; struck if too slow."""
         if self._none:
             return processor_call.attempt(function, *args)

@@ -21,7 +21,7 @@ class Loaded:
 
     items: Sequence[Any]
     known: Known
-    error: Exception | str | None = None
+    error: BaseException | str | None = None
 
 
 class Loader:

@@ -1,7 +1,8 @@
 """The one place where a processor is called: what it raises is an answer like others.
 
 An item that fails must not stop its shard, nor a shard its ticket: also SystemExit,
-which would end the process of the pool. A worker's own way out passes.
+which would end the process of the pool, and CancelledError. What ends the process from
+outside passes.
 """
 
 from __future__ import annotations
@@ -9,44 +10,43 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from celery.exceptions import WorkerShutdown, WorkerTerminate
+from celery_sharding.process_end import process_end
 
 
-def attempt(function: Callable[..., Any], *args: Any) -> tuple[Any, Exception | None]:
+def attempt(
+    function: Callable[..., Any], *args: Any
+) -> tuple[Any, BaseException | None]:
     """Return what the function returned, or what it raised."""
     try:
         return function(*args), None
-    except (WorkerShutdown, WorkerTerminate):
-        raise
-    except SystemExit as error:
-        return None, _as_failure(error)
-    except Exception as error:  # noqa: BLE001  # a processor may raise anything
-        return None, error
+    except BaseException as error:  # noqa: BLE001  # whatever it is
+        return None, _failure(error)
 
 
 def each(
     function: Callable[[Any], Any],
     items: Iterable[Any],
     ok: Callable[[Any], None],
-    fail: Callable[[Exception], None],
+    fail: Callable[[BaseException], None],
 ) -> None:
     """Call the function with each item; yield what it returned, or what it raised."""
     for item in items:
         try:
             value = function(item)
-        except (WorkerShutdown, WorkerTerminate):
-            raise
-        except SystemExit as error:
-            fail(_as_failure(error))
-        except Exception as error:  # noqa: BLE001  # as above
-            fail(error)
+        except BaseException as error:  # noqa: BLE001  # as above
+            fail(_failure(error))
         else:
             if value is not None:
                 ok(value)
 
 
-def _as_failure(error: SystemExit) -> Exception:
-    """Return an error that says that the code wanted the process to end."""
+def _failure(error: BaseException) -> BaseException:
+    """Return what is recorded of an error; raise what ends the process."""
+    end = process_end(error)
+    if end is not None:
+        raise end
+    if not isinstance(error, SystemExit):
+        return error
     message = f"SystemExit({error.code!r}) was raised; the process goes on"
     failure = RuntimeError(message)
     failure.__cause__ = error

@@ -10,6 +10,7 @@ from celery_sharding.model import Code, Step
 from celery_sharding.model import Shard as Record
 from celery_sharding.processor import Processor
 from celery_sharding.runner import failures
+from celery_sharding.runner import shard_run as shard_run_module
 from celery_sharding.runner.result_buffer import Known
 from celery_sharding.runner.shard import Shard
 from celery_sharding.runner.shard_run import NOTHING, ShardRun
@@ -99,7 +100,13 @@ class Running:
             if shard_run.batch is not None and not shard_run.open_batch(self._room):
                 break
             began, intact = shard_run.cursor, not shard_run.torn
-            value, error = shard_run.limits.attempt(self._processor.process, self._view)
+            try:
+                value, error = shard_run.limits.attempt(
+                    self._processor.process, self._view
+                )
+            except BaseException as end:
+                self._killed(end)
+                raise
             if error is None:
                 self._returned(value, began, intact=intact)
             else:
@@ -139,7 +146,21 @@ class Running:
             # of a part of the items: it counts beside those of the other parts
             shard_run.ok(value)
 
-    def _raised(self, error: Exception, began: int) -> None:
+    def _killed(self, end: BaseException) -> None:
+        """Write what has come of the items, as the process ends in one of them.
+
+        Not if that was in the middle of code of ours: then they are rerun from the last
+        that was written, as after any death.
+        """
+        trace, ours = end.__traceback__, end.__cause__ is not None
+        while trace is not None and not ours:
+            ours = trace.tb_frame.f_code.co_filename == shard_run_module.__file__
+            trace = trace.tb_next
+        if not ours:
+            self._shard_run.interrupt(Stop.KILLED, end)
+            self._close()
+
+    def _raised(self, error: BaseException, began: int) -> None:
         shard_run, limits = self._shard_run, self._shard_run.limits
         struck = limits.struck(error)
         over = limits.over() if struck else None
@@ -171,7 +192,7 @@ class Running:
                     error,
                 )
 
-    def _batch_raised(self, error: Exception, struck: bool) -> None:
+    def _batch_raised(self, error: BaseException, struck: bool) -> None:
         shard_run = self._shard_run
         size = shard_run.end - shard_run.cursor
         if size > 1:
@@ -250,5 +271,7 @@ class Running:
 STATUS = {
     Stop.END: Code.SUCCEEDED,
     Stop.FAILED: Code.FAILED,
+    Stop.KILLED: Code.RUNNING,
 }
-"""How a shard ends; else it is given back as it is."""
+"""How a shard ends; else it is given back as it is. That of a process which is killed
+is freed with its ticket, or by the process that sees its death."""

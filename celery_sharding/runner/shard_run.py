@@ -264,13 +264,19 @@ class ShardRun:
         return True
 
     def take_back(
-        self, error: BaseException | str, code: Code, *, further: bool = False
+        self,
+        error: BaseException | str,
+        code: Code,
+        *,
+        further: bool = False,
+        rerun: bool = False,
     ) -> bool:
         """Undo what the current call has not confirmed: it raised outside of an item.
 
         Say whether there was anything.
 
         ``further``: and what the calls before it have not that raised at an item.
+        ``rerun``: what fails so is retried, whatever the policy.
 
         The cursor goes back behind the last item that was confirmed or has failed.
         Items before that one which were not confirmed have failed with the error. None
@@ -279,6 +285,8 @@ class ShardRun:
         end, doubtful = self._confirmed.doubtful(further=further)
         undone = bool(doubtful) or end < self.cursor
         for index in doubtful:
+            if rerun:
+                self._retries.ask(index, error, 0.0)
             self._failed(index, error, code)
         self.buffer.rewind(end)
         self.cursor = self.at = end
@@ -290,10 +298,10 @@ class ShardRun:
         self.failing.clear()
         self.at = self.cursor
 
-    def interrupt(self, over: Stop, error: Exception) -> None:
-        """Stop as the shard's or the job's time is over, in an item or outside."""
+    def interrupt(self, over: Stop, error: BaseException) -> None:
+        """Stop as the time of the shard, the job or the process is over."""
         if self.in_hand is None:
-            self.take_back(error, Code.TIMED_OUT)
+            self.take_back(error, Code.TIMED_OUT, rerun=over is Stop.KILLED)
         self.undo_call()
         self.stop = over
 
@@ -331,7 +339,7 @@ class ShardRun:
         self.fail(error)
         self._retries.ask(self.at - 1, error, seconds)
 
-    def raised_by_item(self, error: Exception) -> None:
+    def raised_by_item(self, error: BaseException) -> None:
         """Fail the current item, unless the shard or the job is what has ended."""
         struck = self.limits.struck(error)
         if struck and self.limits.over() is not None:

@@ -22,6 +22,8 @@ class Stop(StrEnum):
     """The job's concurrency was lowered: there is no room for this ticket."""
     SHUTDOWN = "shutdown"
     """The worker stops."""
+    KILLED = "killed"
+    """This process, or greenlet, is ended from outside."""
     AWAY = "away"
     """Where its items are did not answer."""
     LOST = "lost"

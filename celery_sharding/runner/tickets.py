@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+import signal
 from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.once_a_minute import OnceAMinute
+from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding import flow
 from celery_sharding.errors import DatabaseUnavailable, ProcessorNotRegistered
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.messages import send_tickets
-from celery_sharding.model import Job, Placement, Turn
+from celery_sharding.model import Hold, Job, Placement, Turn
+from celery_sharding.process_end import ended_by_signal, process_end
 from celery_sharding.processor import Processor
 from celery_sharding.runner.executor import Executor, executor_of
 from celery_sharding.runner.gates import admitted
@@ -106,8 +109,15 @@ class Runner:
             batch=self._batches.of(turn.hold.job),
             owns_message=owns_message,
         )
-        with self._renewal.keeping(holding, part.hung_item):
-            more = part.run(self._settings.slice)
+        try:
+            with self._renewal.keeping(holding, part.hung_item):
+                more = part.run(self._settings.slice)
+        except BaseException as error:
+            if process_end(error) is not None and executor.stops_soon():
+                ledger.close()  # it may have been in the middle of a statement
+                what = f"giving back {holding}"
+                call_logging_errors(what, self._free, ledger, turn.hold)
+            raise
         if part.ended:
             return "the last of the job"
         if holding.stop is Stop.LOST:
@@ -120,6 +130,11 @@ class Runner:
             # Not to any worker: to one that has open shards, which may be this one.
             flow.advance_job(self._app, ledger, turn.hold.job)
         return str(holding.stop or part.stop or "nothing to claim")
+
+    def _free(self, ledger: Ledger, hold: Hold) -> None:
+        """Free the ticket and its shards for other workers, as this process ends."""
+        if ledger.tickets.set_idle(hold):
+            flow.advance_job(self._app, ledger, hold.job)
 
     def _pass_on(self, ledger: Ledger, turn: Turn) -> str:
         hold = turn.hold
@@ -203,13 +218,17 @@ def work(app: Any, job: int, ticket: int, seq: int, *, shards: int = 0) -> str:
     if runner is None:
         runner = _runners[app] = Runner(app)
     try:
-        return runner.work(job, ticket, seq, shards=shards)
+        did = runner.work(job, ticket, seq, shards=shards)
     except DatabaseUnavailable as error:
         # If it was held it lapses; what was not written is rerun.
         logger.warning(
             "sharding: ticket %s of job %s is given up: %s", ticket, job, error
         )
-        return "given up"
+        did = "given up"
+    if ended_by_signal():
+        # The code of an item caught that. The pool takes this process for a dead one.
+        raise SystemExit(signal.SIGTERM - 256)
+    return did
 
 
 _runners: WeakKeyDictionary[Any, Runner] = WeakKeyDictionary()

@@ -12,16 +12,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from celery.exceptions import Ignore, Reject, Retry, WorkerShutdown, WorkerTerminate
+from celery.exceptions import Ignore, Reject, Retry
 
-from celery_pecker.kernel.user_code import BY_SIGNAL, call_logging_errors
+from celery_pecker.kernel.user_code import call_logging_errors, shown
 from celery_sharding.errors import DatabaseUnavailable, JobFailed
 from celery_sharding.ledger import Ledger
+from celery_sharding.process_end import process_end
 
 CELERYS = (Ignore, Reject, Retry)
 """What Celery's tracer would take for something else than a failure."""
-ENDS = (WorkerShutdown, WorkerTerminate)
-"""A worker's own way out, raised in whatever runs."""
 
 
 def judged(error: BaseException, what: str) -> Exception:
@@ -29,11 +28,9 @@ def judged(error: BaseException, what: str) -> Exception:
 
     The next process begins the stage again. ``what``: "Post of proj.rows".
     """
-    if isinstance(error, DatabaseUnavailable) or ends(error):
-        raise error
-    if isinstance(error, SystemExit):
-        # Raised as it is, it would end each process that raises it.
-        return JobFailed(f"{what} raised SystemExit({error.code!r})")
+    end = error if isinstance(error, DatabaseUnavailable) else process_end(error)
+    if end is not None:
+        raise end
     if isinstance(error, CELERYS):
         message = (
             f"{what} raised {type(error).__name__}: a job is not retried, ignored or"
@@ -42,14 +39,10 @@ def judged(error: BaseException, what: str) -> Exception:
         return JobFailed(message)
     if isinstance(error, Exception):
         return error
-    raise error
-
-
-def ends(error: BaseException) -> bool:
-    """Return whether the process is to end, from outside of the code that ran."""
-    if isinstance(error, ENDS):
-        return True
-    return isinstance(error, SystemExit) and error.code in BY_SIGNAL
+    # Raised as it is, SystemExit or CancelledError would end what runs the job.
+    failure = JobFailed(f"{what} raised {shown(error)}")
+    failure.__cause__ = error
+    return failure
 
 
 LEFT = "sharding_left"
@@ -75,7 +68,7 @@ def leaving(ledger: Ledger, job: int, epoch: int) -> Iterator[None]:
     except DatabaseUnavailable as error:
         raise StageLeft(str(error), job, epoch) from error
     except BaseException as error:
-        if ends(error):
+        if process_end(error) is not None:
             what = f"leaving the stage of job {job}"
             call_logging_errors(what, ledger.outcomes.leave, job, epoch, counts=True)
         raise

@@ -6,8 +6,6 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from celery.exceptions import WorkerShutdown, WorkerTerminate
-
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.codec import decode
@@ -16,12 +14,11 @@ from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.reporting import Threshold
 from celery_sharding.model import Job
+from celery_sharding.process_end import process_end
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages.lease_renewal import LeaseRenewal
 
-ENDS = (KeyboardInterrupt, WorkerShutdown, WorkerTerminate)
-"""What ends this process, whatever it runs."""
 PAUSE = 0.05
 """Seconds between two looks at a Notify that is called elsewhere."""
 
@@ -82,8 +79,9 @@ def _call_all(
                 processor,
                 stands,
             )
-            if isinstance(failed, ENDS):
-                raise failed
+            end = None if failed is None else process_end(failed)
+            if end is not None:
+                raise end
             called += 1
             stands = _standing(ledger, task_id)
     return called

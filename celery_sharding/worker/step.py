@@ -9,6 +9,7 @@ from typing import Any
 
 from celery import bootsteps, signals
 from celery.utils.nodenames import worker_direct
+from celery.worker import state
 
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import monotonic
@@ -63,6 +64,9 @@ class Presence:
         ledger = at(self._worker.app, role="executor")
         beat = monotonic()
         while not self._over.is_set():
+            if getattr(state, "should_terminate", None) not in (None, False):
+                # The signal handler that ends the pool waits for it before it says so.
+                self._executor.stop()
             if monotonic() >= beat:
                 beat = monotonic() + BEAT
                 self._report(ledger, self._seen)

@@ -38,6 +38,7 @@ SENT_AGAIN = f"{REAL}/canvas/test_sent_again.py"
 DEATHS = f"{REAL}/worker/test_deaths.py"
 SHORT = f"{REAL}/worker/test_short.py"
 MESSAGES = f"{REAL}/worker/test_messages_of_jobs.py"
+STOPS = f"{REAL}/worker/test_stops.py"
 RECORDED = f"{REAL}/worker/test_recorded.py"
 CALLS = f"{REAL}/canvas/test_calls.py"
 SENDING = f"{REAL}/canvas/test_sending.py"
@@ -1276,10 +1277,56 @@ select layer""",
     ),
     Guard(
         "sharding: a SIGTERM in Post is no failure of the job",
-        "celery_sharding/stages/abandoning.py",
-        "    return isinstance(error, SystemExit) and error.code in BY_SIGNAL\n",
-        "    return False\n",
+        "celery_sharding/process_end.py",
+        """    if isinstance(error, SystemExit) and error.code in BY_SIGNAL:
+        return error
+""",
+        "",
         f"{POST}::test_a_worker_that_ends_in_post_has_not_failed_the_job",
+    ),
+    Guard(
+        "sharding: what a pool's process runs when it is ended goes on elsewhere",
+        "celery_sharding/runner/tickets.py",
+        "                call_logging_errors(what, self._free, ledger, turn.hold)\n",
+        "",
+        f"{STOPS}::test_what_runs_when_its_worker_is_ended_runs_elsewhere_at_once",
+    ),
+    Guard(
+        "sharding: an item in hand when its worker is ended is blamed for no death",
+        "celery_sharding/worker/step.py",
+        """            if getattr(state, "should_terminate", None) not in (None, False):
+""",
+        "            if False:\n",
+        f"{STOPS}::test_what_runs_when_its_worker_is_ended_runs_elsewhere_at_once",
+    ),
+    Guard(
+        "sharding: an item that ends its own process by a signal ends no others",
+        "celery_sharding/runner/tickets.py",
+        "            if process_end(error) is not None and executor.stops_soon():\n",
+        "            if process_end(error) is not None:\n",
+        f"{STOPS}::test_an_item_that_ends_its_process_by_a_signal_does_not_do_so_for_ever",
+    ),
+    Guard(
+        "sharding: a process that was to end ends, whatever its code catches",
+        "celery_sharding/runner/tickets.py",
+        "    if ended_by_signal():\n",
+        "    if False:\n",
+        f"{STOPS}::test_a_child_that_is_ended_alone_is_replaced",
+    ),
+    Guard(
+        "sharding: whatever an item raises is its own failure",
+        "celery_sharding/runner/processor_call.py",
+        "    except BaseException as error:  # noqa: BLE001  # whatever it is\n",
+        "    except Exception as error:\n",
+        f"{STOPS}::test_whatever_an_item_raises_is_its_own_failure",
+    ),
+    Guard(
+        "sharding: what an ended process has not confirmed has not failed",
+        "celery_sharding/runner/shard_run.py",
+        "                self._retries.ask(index, error, 0.0)\n",
+        "                pass\n",
+        f"{REAL}/runner/test_outside_of_items.py"
+        "::test_what_an_ended_process_had_not_confirmed_is_run_again",
     ),
     Guard(
         "sharding: a message that is sent again waits and expires as the first one did",

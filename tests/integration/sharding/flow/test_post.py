@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from asyncio import CancelledError
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from celery_sharding import (
     ShardedTask,
     Sharding,
     flow,
+    process_end,
     stages,
     sweeper,
 )
@@ -348,7 +350,7 @@ def test_a_post_that_asks_for_a_retry_has_failed(
 
 @pytest.mark.parametrize(
     "end",
-    [*(kind(0) for kind in abandoning.ENDS), SystemExit(signal.SIGTERM - 256)],
+    [*(kind(0) for kind in process_end.ENDS), SystemExit(signal.SIGTERM - 256)],
     ids=["shutdown", "terminate", "sigterm"],
 )
 def test_a_worker_that_ends_in_post_has_not_failed_the_job(
@@ -370,17 +372,20 @@ def test_a_worker_that_ends_in_post_has_not_failed_the_job(
     assert scene.deliver(message) == "posted"
 
 
-def test_a_post_that_exits_has_failed(scene: Scene) -> None:
-    """It would end each process that begins it."""
+@pytest.mark.parametrize("error", [SystemExit(3), CancelledError(3), GeneratorExit(3)])
+def test_a_post_that_raises_no_exception_has_failed(
+    scene: Scene, error: BaseException
+) -> None:
+    """It would end each process that begins it, and hide what it was."""
     [message] = scene.lying()
 
     def leave() -> None:
-        raise SystemExit(3)
+        raise error
 
     scene.story.then = leave
     failed = scene.deliver(message)
     assert isinstance(failed, JobFailed)
-    assert "raised SystemExit(3)" in str(failed)
+    assert f"raised {type(error).__name__}: 3" in str(failed)
 
 
 # Cancelled

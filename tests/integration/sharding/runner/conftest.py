@@ -12,14 +12,16 @@ from celery_pecker.kernel.clock import new_tag
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Options
 from celery_sharding.processor import Processor
+from celery_sharding.runner import executor
 
 TASK = "proj.import_rows"
 Register = Callable[..., Processor]
 
 
 @pytest.fixture
-def app(dsn: str) -> Iterator[Celery]:
-    """Give an app that has no broker to speak of."""
+def app(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Celery]:
+    """Give an app that has no broker to speak of; its worker is never to stop."""
+    monkeypatch.setattr(executor, "SOON", 0.0)
     app = Celery("runner-tests", broker="memory://", set_as_current=False)
     app.conf.update(
         pecker_dsn=dsn,

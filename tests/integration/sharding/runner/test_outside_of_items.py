@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from celery import Celery
+from celery.exceptions import WorkerTerminate
 
 from celery_pecker.testing import eventually
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Code
 from celery_sharding.policies import FailFast, Isolate, Retry
 from celery_sharding.runner import Shard, hung_item, work
-from celery_sharding.runner.executor import register_process
+from celery_sharding.runner.executor import executor_of, register_process
 from celery_sharding.runner.holding import Holding
-from tests.integration.sharding.runner.looks import rows, shards
+from tests.integration.sharding.runner.looks import rows, seq, shards
 
 Register = Callable[..., Any]
 Planner = Callable[..., Any]
@@ -129,3 +131,30 @@ def test_work_that_hangs_with_no_item_in_hand_has_failed(
             (Code.SUCCEEDED, 10, 0, 0),
             (Code.WAITING, 0, 0, 0),
         ]
+
+
+@pytest.mark.usefixtures("_written")
+def test_what_an_ended_process_had_not_confirmed_is_run_again(
+    app: Celery, ledger: Ledger, register: Register, planned: Planner
+) -> None:
+    """Whatever the policy: it has not failed, also before an item that is confirmed."""
+    attempts: list[list[int]] = []
+
+    def process(shard: Shard) -> None:
+        asked: list[int] = []
+        attempts.append(asked)
+        for item in shard:
+            asked.append(item)
+            if item == 4:
+                shard.ok(item)
+        if len(attempts) == 1:
+            raise WorkerTerminate(0)
+
+    register(process)
+    ready = planned(((10,),), on_error=Isolate())
+    with pytest.raises(WorkerTerminate):
+        work(app, ready.job, 1, 0)
+    ledger.tickets.end_holds_of(executor_of(app).prefix(os.getpid()))
+    work(app, ready.job, 1, seq(ledger, ready.job))
+    assert rows(ledger, ITEMS) == [(10, 0)]
+    assert attempts == [[*range(10)], [5, 6, 7, 8, 9], [0, 1, 2, 3]]

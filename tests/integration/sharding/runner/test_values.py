@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from celery import Celery
+from celery.exceptions import WorkerTerminate
 
 from celery_sharding import codec
 from celery_sharding.ledger import Ledger
@@ -22,8 +23,8 @@ Planner = Callable[..., Any]
 BAD = 7
 
 
-class Killed(BaseException):
-    """The process is no more: nothing of ours runs after it."""
+class Killed(WorkerTerminate):
+    """The process is no more: raised from another error, it writes nothing."""
 
 
 class Total:
@@ -48,7 +49,7 @@ class Total:
 
 def killed() -> None:
     """Leave nothing but what was written."""
-    raise Killed
+    raise Killed from RuntimeError()
 
 
 def values(ledger: Ledger, job: int) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -180,7 +181,7 @@ def test_a_chain_step_that_gives_nothing_to_work_on_is_told_so(
 # Failure
 
 
-def raises(error: Exception) -> None:
+def raises(error: BaseException) -> None:
     """It is raised."""
     raise error
 
@@ -192,7 +193,8 @@ def raises(error: Exception) -> None:
         (lambda: [1, object()], "ItemNotSerializable", "item 1 of layer 0"),
         (lambda: 1 / 0, "ZeroDivisionError", "division by zero"),
         (lambda: raises(Ignore()), "JobFailed", "raised Ignore"),
-        (lambda: sys.exit(3), "JobFailed", r"SystemExit(3)"),
+        (lambda: sys.exit(3), "JobFailed", "raised SystemExit: 3"),
+        (lambda: raises(CancelledError("by us")), "JobFailed", "CancelledError: by us"),
         (lambda: (1 // (2 - at) for at in range(9)), "ZeroDivisionError", "zero"),
     ],
 )

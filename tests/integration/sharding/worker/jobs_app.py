@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+from asyncio import CancelledError
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import repeat
 from threading import Event
 from typing import Any
@@ -18,7 +20,18 @@ from celery_pecker.outbox import Outbox
 from celery_sharding import Job, Retry, Shard, Sharding
 
 CONF = "SHARDING_TEST_CONF"
-POISON, DEAF = "poison", "deaf"
+POISON, DEAF, STUBBORN = "poison", "deaf", "stubborn"
+
+
+class Own(BaseException):
+    """An error of a user's that is no Exception."""
+
+
+RAISED: dict[object, BaseException] = {
+    kind.__name__: kind()
+    for kind in (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit, Own)
+}
+"""What items of these names raise."""
 OUTBOX = "jobs_outbox"
 """The setting by which the app has an outbox, too."""
 SEEN = "create table seen (item text, pid int, nth bigint generated always as identity)"
@@ -47,7 +60,13 @@ def make(conf: dict[str, Any]) -> Celery:  # noqa: C901, PLR0915  # many small t
                 if item == DEAF:
                     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
                     Event().wait()
-                pause(pace)
+                if item == "ends itself":
+                    os.kill(os.getpid(), signal.SIGTERM)
+                    pause(1.0)
+                if item in RAISED:
+                    raise RAISED[item]
+                with suppress(*[BaseException] if item == STUBBORN else ()):
+                    pause(pace)
                 shard.ok([item, os.getpid()])
 
     @sharding.task(name="jobs.plain")
