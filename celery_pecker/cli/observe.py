@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from celery.bin.base import CeleryCommand
 
+from celery_pecker import heartbeat
 from celery_pecker.cli.context import Context
 from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.errors import Misconfigured
@@ -47,4 +48,4 @@ def observe(
             raise Misconfigured(message)
         Supervisor(
             observers, name=name, hosts=hosts, room=capacity, loglevel=loglevel
-        ).become()
+        ).become(heartbeat.folder(observers.settings))

@@ -1,5 +1,7 @@
 /* celery_pecker:join_observer_nodes */
--- A host begins its life: its lease, and what its code can run.
+-- A host begins its life: its lease, and what its code can run. One that drained before
+-- goes on with that (drains), and so does one beside a host that has grown, which drains
+-- since it was started: else it would take what the drain gives away.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -16,7 +18,12 @@ declared as (
 )
 insert into {schema}.pecker_observer_nodes
     (node, name, pid, capacity, kinds, state, ttl, since, leased_until, started_at)
-select %(node)s::uuid, %(name)s, %(pid)s, %(capacity)s, %(kinds)b::text[], 'up',
+select %(node)s::uuid, %(name)s, %(pid)s, %(capacity)s, %(kinds)b::text[],
+       case when %(drains)s::boolean or %(beside)s::boolean and exists (
+           select from {schema}.pecker_observer_nodes as n
+           where n.name = %(name)s and n.state = 'draining' and n.left_at is null
+               and n.leased_until > clock.now
+       ) then 'draining' else 'up' end,
        %(ttl)s * interval '1 second', clock.now,
        clock.now + %(ttl)s * interval '1 second', clock.now
 from clock
@@ -167,9 +174,14 @@ from clock
 where n.node = %(node)s::uuid and n.state <> 'dead'
 
 /* celery_pecker:drain_observer_node */
-update {schema}.pecker_observer_nodes
-set state = 'draining'
-where node = %(node)s::uuid and state = 'up'
+-- Of its own accord, because it ends (left_at): its successor is not to drain as well.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+update {schema}.pecker_observer_nodes as n
+set state = 'draining', left_at = clock.now
+from clock
+where n.node = %(node)s::uuid and n.state = 'up'
 
 /* celery_pecker:survey_observers */
 -- How the load lies: living hosts with what they hold, and what waits, by kind.

@@ -15,6 +15,35 @@ LOST = "tests/integration/observers/test_lost_rows.py"
 
 GUARDS = (
     Guard(
+        "observers: a drain goes on in the host that takes over",
+        "celery_pecker/observers/hosts/tables.py",
+        "        beside = not self._follows and not self.node\n",
+        "        beside = False\n",
+        f"{TABLES}::test_a_drain_goes_on_in_the_host_that_takes_over",
+    ),
+    Guard(
+        "observers: the successor of a host that ends does not drain",
+        "celery_pecker/sql/observers_hosts.sql",
+        " and n.left_at is null\n",
+        "\n",
+        f"{TABLES}::test_a_host_that_ends_has_no_successor_that_drains",
+    ),
+    Guard(
+        "observers: a drained host that was buried takes nothing",
+        "celery_pecker/observers/hosts/host.py",
+        "            drains=self.draining,\n",
+        "",
+        "tests/unit/observers/test_looks.py::test_a_drained_host_that_was_buried_drains",
+    ),
+    Guard(
+        "observers: two supervisors of one machine have names of their own",
+        "celery_pecker/observers/hosts/supervisor.py",
+        "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "fcntl.flock(file, fcntl.LOCK_UN)",
+        "tests/integration/observers/test_supervisors.py"
+        "::test_two_on_one_machine_have_names_of_their_own",
+    ),
+    Guard(
         "observers: what no table knows ends",
         "celery_pecker/observers/hosts/host.py",
         "        gone = [one for one in lives if one.claimed.id in lost]\n",

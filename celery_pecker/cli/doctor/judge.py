@@ -184,10 +184,10 @@ def rights(lacking: Sequence[tuple[str, str, str]]) -> Finding:
     for _, name, right in lacking:
         of.setdefault(name, []).append(right)
     alike: dict[str, list[str]] = {}
-    for name, rights in of.items():
-        alike.setdefault(", ".join(rights), []).append(name)
+    for name, lacks in of.items():
+        alike.setdefault(", ".join(lacks), []).append(name)
     named = "; ".join(
-        f"{rights} on {', '.join(names)}" for rights, names in alike.items()
+        f"{lacks} on {', '.join(names)}" for lacks, names in alike.items()
     )
     return fail(
         "rights",

@@ -225,6 +225,7 @@ class Host:
             pid=plan.pid,
             capacity=plan.capacity,
             ttl=plan.lease,
+            drains=self.draining,
         )
         self._joined = True
         self._seen = Looks()

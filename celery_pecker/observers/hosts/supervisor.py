@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import itertools
 import json
 import os
 import socket
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import IO
 
 from celery_pecker.kernel.errors import Misconfigured
@@ -48,7 +54,8 @@ class Supervisor(SupervisedHosts):
                 " capacity of that weight or more"
             )
             raise Misconfigured(message)
-        base = name or socket.gethostname()
+        self._base = base = name or socket.gethostname()
+        self._settings = settings
         config = {
             "home": _home(observers),
             "path": sys.path,
@@ -66,12 +73,15 @@ class Supervisor(SupervisedHosts):
             ]
         )
 
-    def become(self) -> None:
+    def become(self, place: Path) -> None:
         """Supervise as this process, without the app; does not return.
 
         Supervising needs no more than the standard library: the app and its libraries
-        were most of this process's memory, and hosts import it themselves.
+        were most of this process's memory, and hosts import it themselves. ``place``: a
+        folder for files of this user.
         """
+        for host, name in zip(self.hosts, self._free_names(place), strict=False):
+            host.config["name"] = name
         with _nameless() as file:
             file.write(json.dumps([host.config for host in self.hosts]).encode())
             file.seek(0)
@@ -79,6 +89,29 @@ class Supervisor(SupervisedHosts):
         words = ["-m", supervisor_main.__name__, *sys.argv[1:]]  # as `ps` shows it
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, *words])  # noqa: S606  # no shell
+
+    def _free_names(self, place: Path) -> Iterator[str]:
+        """Yield names that hosts of no other ``pecker observe`` of this machine have.
+
+        Each is held by a lock of a file, to the end of this process. Where there is no
+        place for files, the names are the first ones.
+        """
+        one = self._settings
+        for number in itertools.count():
+            name = f"{self._base}-{number}"
+            key = hashlib.sha256(f"{one.dsn}\0{one.schema}\0{name}".encode())
+            path = place / f"observe-{key.hexdigest()[:16]}"
+            with suppress(OSError):
+                place.mkdir(mode=0o700, parents=True, exist_ok=True)
+                flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                file = os.open(path, flags, 0o600)
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    os.close(file)
+                    continue
+                os.set_inheritable(file, True)  # it outlives exec
+            yield name
 
 
 def _nameless() -> IO[bytes]:

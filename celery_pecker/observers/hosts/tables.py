@@ -94,10 +94,18 @@ class Tables:
         self.node = ""
         """Id of this life of the host."""
 
-    def join(
-        self, node: str, *, name: str, pid: int, capacity: int, ttl: float
+    def join(  # what a host is
+        self,
+        node: str,
+        *,
+        name: str,
+        pid: int,
+        capacity: int,
+        ttl: float,
+        drains: bool = False,
     ) -> None:
-        """Begin a life."""
+        """Begin a life; ``drains``: the one before was asked to take nothing more."""
+        beside = not self._follows and not self.node
         # The life before another one of this process was its own, and is buried.
         self._follows = self._follows and not self.node
         self.node = node
@@ -111,6 +119,8 @@ class Tables:
             pid=pid,
             capacity=capacity,
             ttl=ttl,
+            drains=drains,
+            beside=beside,
             kinds=kinds,
             weights=[one.weight for one in options],
             parked=[one.on_parked for one in options],
@@ -137,7 +147,7 @@ class Tables:
 
     def drain(self) -> None:
         """Take nothing more."""
-        self._database.change("drain_observer_node", node=self.node)
+        self._database.change("drain_observer_node", now=None, node=self.node)
 
     def leave(self) -> None:
         """Record that the host has ended in good order."""

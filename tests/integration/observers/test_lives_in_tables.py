@@ -127,6 +127,39 @@ def test_one_beside_a_host_that_has_grown_does_not_bury_it(desk: Desk) -> None:
     assert (grown.pulse().state, other.pulse().state) == ("up", "up")
 
 
+def state(desk: Desk, host: Tables) -> str:
+    """Return the state of a host."""
+    [(found,)] = desk.sql(
+        "select state from pecker_observer_nodes where node::text = %s", host.node
+    )
+    return str(found)
+
+
+def test_a_drain_goes_on_in_the_host_that_takes_over(desk: Desk) -> None:
+    """One that has grown was drained while its successor started; it is replaced."""
+    grown = desk.host("first")
+    assert desk.observers.drain("first") == 1
+    new = desk.host("first", follows=False)
+    assert (state(desk, grown), state(desk, new)) == ("draining", "draining")
+    assert state(desk, desk.host("first")) == "up"  # started anew by people
+    assert desk.observers.undrain("first") == 3
+
+
+def test_a_host_that_ends_has_no_successor_that_drains(desk: Desk) -> None:
+    """It drains because it hands over."""
+    grown = desk.host("first")
+    grown.drain()
+    assert state(desk, grown) == "draining"
+    assert state(desk, desk.host("first", follows=False)) == "up"
+
+
+def test_a_drain_outlives_the_burial_of_its_host(desk: Desk) -> None:
+    """An outage ended its lease; it joins once more, and takes nothing."""
+    host = desk.host("first")
+    host.join(str(new_id()), name="first", pid=1, capacity=9, ttl=60.0, drains=True)
+    assert state(desk, host) == "draining"
+
+
 def test_one_that_begins_anew_follows_nobody(desk: Desk) -> None:
     """It was buried itself; who joined beside it meanwhile, under its name, lives."""
     grown = desk.host("first")

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from celery import Celery
 
@@ -95,7 +96,9 @@ def test_no_file_is_needed_to_supervise_without_the_app(
     monkeypatch.setattr(os, "execv", lambda _path, given: words.extend(given))
     mine = os.dup(0)
     try:
-        Supervisor(observers_with(), name="a", hosts=2).become()
+        Supervisor(observers_with(), name="a", hosts=2).become(
+            Path("/nonexistent/pecker")
+        )
         with open(0, closefd=False) as file:
             told = json.load(file)
     finally:
@@ -103,6 +106,34 @@ def test_no_file_is_needed_to_supervise_without_the_app(
         os.close(mine)
     assert [one["name"] for one in told] == ["a-0", "a-1"]
     assert not [word for word in words if "nowhere" in word]
+
+
+def test_two_on_one_machine_have_names_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A drain of one would drain both; the name is free again at the end of one."""
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    monkeypatch.setattr(os, "execv", lambda *_: None)
+
+    def names(name: str) -> list[str]:
+        made = Supervisor(observers_with(), name=name, hosts=2)
+        made.become(tmp_path)
+        return [host.config["name"] for host in made.hosts]
+
+    def end_all() -> None:
+        for one in psutil.Process().open_files():
+            if str(tmp_path) in one.path:
+                assert os.get_inheritable(one.fd)  # it outlives exec
+                os.close(one.fd)
+
+    assert [names(name) for name in ("a", "a", "b")] == [
+        ["a-0", "a-1"],
+        ["a-2", "a-3"],
+        ["b-0", "b-1"],
+    ]
+    end_all()
+    assert names("a") == ["a-0", "a-1"]
+    end_all()
 
 
 @pytest.mark.parametrize("capacity", [0, -1, 1.5, "many"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -28,13 +29,16 @@ class Stand:
         self, *, held: int = 0, draining: bool = False, waiting: int = 0
     ) -> None:
         self.asked: list[str] = []
+        self.joined: list[bool] = []
+        """Of each time: whether it drained before."""
         self.on_turn: Any = None
         life = SimpleNamespace(ending=None, claimed=None)
         lives: Any = SimpleNamespace(
             turned=monotonic(),
             stuck="",
-            fenced=[],
-            outcomes=[],
+            fenced=deque[int](),
+            fence=lambda *_: None,
+            outcomes=deque[Any](),
             cursors={},
             by_id=dict.fromkeys(range(held), life),
             weight=0,
@@ -47,7 +51,7 @@ class Stand:
             ),
         )
         self.lives = lives
-        pulse = Pulse(
+        self.pulse = Pulse(
             "up" if waiting else "draining",
             (),
             orphans=False,
@@ -59,19 +63,19 @@ class Stand:
 
         def answer() -> Pulse:
             self.asked.append("pulse")
-            return pulse
+            return self.pulse
 
         tables: Any = SimpleNamespace(
             node="one",
             connections=0,
-            join=lambda *_, **__: None,
+            join=lambda *_, **about: self.joined.append(about["drains"]),
             survey=lambda: Survey((LOAD,), (replace(WAITING, weight=waiting),)),
             claim=self.claim,
             pulse=answer,
             drain=lambda: self.asked.append("drain"),
             retake=self.retake,
         )
-        trust: Any = SimpleNamespace(renew=lambda *_: None)
+        trust: Any = SimpleNamespace(renew=lambda *_: None, end=lambda: None)
         self.host = Host(
             PLAN,
             tables,
@@ -112,6 +116,18 @@ def test_a_drained_host_ends_what_it_holds_and_does_not_run() -> None:
     stand.host.step()
     stand.host.step()
     assert stand.asked == ["pulse", "drain", "pulse", "retake"]
+
+
+def test_a_drained_host_that_was_buried_drains() -> None:
+    """It joins once more after an outage; people have drained it for good."""
+    stand = Stand()
+    stand.host.step()  # it learns that it drains
+    drains = stand.pulse
+    stand.pulse = drains._replace(state=None)
+    stand.host.step()
+    stand.pulse = drains
+    stand.host.step()
+    assert stand.joined == [False, True]
 
 
 @pytest.mark.parametrize("seconds", [0.0, LEASE])
