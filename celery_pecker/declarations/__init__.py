@@ -17,7 +17,7 @@ refused before anything is connected.
 
 from typing import TYPE_CHECKING
 
-from celery_pecker.declarations.beat_schedule import BeatSchedule
+from celery_pecker.declarations.beat_schedule import BeatSchedule, other_scheduler
 from celery_pecker.declarations.duplicates import (
     record_duplicates,
     refuse_duplicates,
@@ -46,6 +46,7 @@ __all__ = [
     "check_beat_schedule",
     "check_schedule",
     "entries",
+    "other_scheduler",
     "policy",
     "record_duplicates",
     "refuse_duplicates",

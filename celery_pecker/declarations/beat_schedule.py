@@ -16,6 +16,22 @@ from celery_pecker.declarations.entry import PeckerEntry
 from celery_pecker.declarations.task_entries import add_entries
 from celery_pecker.declarations.validation import check_beat_schedule
 
+OWN = (
+    "celery.beat:PersistentScheduler",
+    "pecker",
+    "celery_pecker.beat:PeckerScheduler",
+)
+"""What ``beat_scheduler`` is where no other scheduler stores schedules."""
+
+
+def other_scheduler(app: Any) -> str | None:
+    """Return the setting ``beat_scheduler`` where it names a scheduler of others.
+
+    What that one stores is not run here: all of its jobs would stop without a word.
+    """
+    named = str(app.conf.beat_scheduler or OWN[0])
+    return None if named in OWN else named
+
 
 class _PerEntry(logging.Filter):
     """Keep Celery's line per sent entry for logs at level DEBUG.

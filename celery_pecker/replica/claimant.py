@@ -6,6 +6,7 @@ report by that time.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Self
 
@@ -21,6 +22,8 @@ from celery_pecker.schedules.model import Entry, RunMode
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.timekeeper import Timekeeper
 from celery_pecker.schedules.upkeep import Pace
+
+logger = logging.getLogger("celery_pecker.beat")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,14 @@ class Claimant:
             Misconfigured: An entry cannot be read.
 
         """
+        named = declarations.other_scheduler(app)
+        if named is not None and kind != "local":
+            logger.warning(
+                "pecker: beat_scheduler is %s: what that stores is not run here; import"
+                " it (celery -A proj pecker import --schedules), or run it by celery"
+                " -A proj beat -S pecker_bridge",
+                named,
+            )
         mode = RunMode.LOCAL if kind == "local" else RunMode.DISPATCH
         declared = declarations.entries(beat_schedule.schedule, app, conf=app.conf)
         entries = [entry for entry in declared if entry.policy.run is mode]

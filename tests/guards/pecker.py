@@ -971,6 +971,13 @@ GUARDS = (
         "tests/integration/schedules/test_changed_schedules.py",
     ),
     Guard(
+        "bridge: a row is read again before its slot is taken",
+        "celery_pecker/bridge.py",
+        "            refresh()\n",
+        "            pass\n",
+        "tests/integration/beat/test_bridge.py",
+    ),
+    Guard(
         "app: its modules are imported before it is finalized",
         "celery_pecker/kernel/app_modules.py",
         "            loader.import_default_modules()\n",

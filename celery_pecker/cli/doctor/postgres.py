@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 from celery_pecker.cli.context import Context
 from celery_pecker.cli.doctor import judge
 from celery_pecker.cli.doctor.finding import Finding, fail, ok, warn
+from celery_pecker.declarations import other_scheduler
 from celery_pecker.kernel import migrations
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.database import Database
@@ -111,6 +112,13 @@ def _schedulers(context: Context) -> Iterator[Finding]:
             f" of their schedules: {', '.join(map(repr, both[:5]))}",
             "let a schedule be the same in each process (no hash() of text, no random"
             " number), and all schedulers run the same code",
+        )
+    if named := other_scheduler(context.app):
+        yield warn(
+            "beat_scheduler",
+            f"{named}: what that stores is not run by -S pecker, nor by pecker_worker",
+            "import it: celery -A proj pecker import --schedules; or run it by celery"
+            " -A proj beat -S pecker_bridge",
         )
     alive = [one for one in replicas if one.living]
     if not alive:
