@@ -36,6 +36,11 @@ class AlarmRow:
     """Targets that do not have its newest notice yet."""
     now: datetime
 
+    @property
+    def key(self) -> str:
+        """Return what no two alarms share."""
+        return f"{self.rule}\0{self.subject}"
+
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:

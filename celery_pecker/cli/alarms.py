@@ -9,16 +9,15 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.alarms.model import Event, Notice
-from celery_pecker.alarms.overview import AlarmRow, Overview, RuleRow, TargetRow
+from celery_pecker.alarms.overview import Overview
 from celery_pecker.alarms.rules import read_rules
 from celery_pecker.alarms.targets import read_targets
-from celery_pecker.cli.context import NO, Context, as_json, seconds
+from celery_pecker.cli.context import NO, Context, as_json
 from celery_pecker.cli.observers import limited, refuse_unknown
-from celery_pecker.console import instants
+from celery_pecker.cli.rendering import print_figures, print_table
 from celery_pecker.console.group import subcommand_follows
-from celery_pecker.console.listing import Listing
 from celery_pecker.kernel import user_code
-from celery_pecker.kernel.lease import SECOND
+from celery_pecker.views.alarms import ALARMS, ALARMS_TABLE, TARGETS, Summary
 
 TEXT = "a trial of `celery -A proj pecker alarms test`: nothing is wrong"
 
@@ -36,9 +35,10 @@ def alarms(ctx: click.Context, /, *, every: bool, limit: int, json: bool) -> Non
         rows = overview.alarms(every=every, limit=limit)
         rules, targets = overview.rules(), overview.targets()
         if not context.print_json({"alarms": rows, "rules": rules, "targets": targets}):
-            click.echo(sentence(rules))
-            _print_alarms(context, rows)
-            _print_failing(context, targets)
+            print_figures(context, ALARMS, Summary(rules, targets))
+            print_table(context, ALARMS_TABLE, rows)
+            failing = [one for one in targets if one.failing_since is not None]
+            print_table(context, TARGETS, failing)
         if any(one.ringing for one in rules):
             context.leave(NO)
 
@@ -85,51 +85,3 @@ def opened(ctx: click.Context, *, json: bool) -> Iterator[tuple[Context, Overvie
     """Yield the context and what the tables say of alarms."""
     with Context.open(ctx, json=json) as context:
         yield context, Overview(context.database)
-
-
-def sentence(rules: Sequence[RuleRow]) -> str:
-    """Return how it stands, in one line. Pure."""
-    if not rules:
-        return (
-            "no replica looks for what is wrong: pecker_alarms names no rules, or no"
-            " scheduler runs"
-        )
-    ringing = sum(one.ringing for one in rules)
-    longest = seconds(round(max(one.looked for one in rules) * SECOND))
-    waiting = f"; {rules[0].waiting} notices wait" if rules[0].waiting else ""
-    return (
-        f"{ringing or 'nothing'} ringing by {len(rules)} rules, looked at {longest} ago"
-        f" or less{waiting}"
-    )
-
-
-def _print_alarms(context: Context, rows: Sequence[AlarmRow]) -> None:
-    listing = Listing("subject", "rule", "state", "since", "what", "not yet at")
-    for one in rows:
-        listing.add_row(
-            one.subject,
-            one.rule,
-            one.state,
-            instants.for_people(one.since, context.zone, timespec="seconds"),
-            one.detail,
-            ", ".join(one.waiting),
-        )
-    if rows:
-        context.console.print(listing)
-
-
-def _print_failing(context: Context, targets: Sequence[TargetRow]) -> None:
-    listing = Listing("target", "fails since", "failures", "waiting", "error")
-    for one in targets:
-        if one.failing_since is not None:
-            listing.add_row(
-                one.target,
-                instants.for_people(
-                    one.failing_since, context.zone, timespec="seconds"
-                ),
-                str(one.failures),
-                str(one.waiting),
-                one.last_error or "",
-            )
-    if listing.row_count:
-        context.console.print(listing)

@@ -11,18 +11,24 @@ from celery.bin.base import CeleryCommand
 from rich.text import Text
 
 from celery_pecker.cli.context import Context, as_json, seconds
+from celery_pecker.cli.rendering import print_figures, print_table
 from celery_pecker.console import instants
 from celery_pecker.console.group import subcommand_follows
 from celery_pecker.console.listing import Listing
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.lease import SECOND
-from celery_pecker.observers.model import NodeRow, ObserverRow, Place
+from celery_pecker.observers.model import NodeRow
 from celery_pecker.observers.overview import (
     SHOWN,
     Overview,
     Summary,
-    Unsent,
     Which,
+)
+from celery_pecker.views.observers import (
+    EVENTS_TABLE,
+    OBSERVERS,
+    OBSERVERS_TABLE,
+    not_sent,
 )
 
 WIDE = 10
@@ -81,12 +87,12 @@ def observers(  # what a row may be chosen by
             }
         ):
             return
-        click.echo(sentence(summary))
-        if summary.unsent.count:
-            click.echo(not_sent(summary.unsent))
+        print_figures(context, OBSERVERS, summary)
+        if warning := not_sent(summary):
+            click.echo(warning)
         _print_hosts(context, hosts)
         _print_kinds(context, summary)
-        _print_rows(context, page.rows)
+        print_table(context, OBSERVERS_TABLE, page.rows)
         if page.total > len(page.rows):
             click.echo(f"and {page.total - len(page.rows)} more: --limit, --kind, …")
 
@@ -107,7 +113,7 @@ def show(ctx: click.Context, /, *, name: str, limit: int, json: bool) -> None:
             raise click.ClickException(message)
         if context.print_json({"observer": row, "history": events}):
             return
-        _print_rows(context, [row])
+        print_table(context, OBSERVERS_TABLE, [row])
         for label, value in (
             ("arguments", row.args),
             ("cursor", row.state),
@@ -115,17 +121,7 @@ def show(ctx: click.Context, /, *, name: str, limit: int, json: bool) -> None:
             ("created", instants.for_people(row.created_at, context.zone)),
         ):
             context.print("", f"{label}: {value}")
-        listing = Listing("at", "event", "host", "epoch", "error", right={"epoch"})
-        for one in events:
-            listing.add_row(
-                instants.for_people(one.at, context.zone),
-                one.event,
-                one.node_name or one.node or "",
-                str(one.epoch),
-                one.error or "",
-            )
-        if events:
-            context.console.print(listing)
+        print_table(context, EVENTS_TABLE, events)
 
 
 @contextmanager
@@ -133,28 +129,6 @@ def opened(ctx: click.Context, *, json: bool) -> Iterator[tuple[Context, Databas
     """Yield the context and the database of the observers."""
     with Context.open(ctx, json=json) as context:
         yield context, context.database
-
-
-def sentence(summary: Summary) -> str:
-    """Return what there is, in one line. Pure."""
-    counts = ", ".join(f"{summary.count(place)} {place}" for place in SHOWN)
-    waited = ""
-    if summary.oldest_waiting is not None:
-        length = seconds(round(summary.oldest_waiting * SECOND))
-        waited = f"; the oldest waits for {length}"
-    return (
-        f"{summary.free} of {summary.capacity} weights free on"
-        f" {len(summary.taking)} of {len(summary.hosts)} hosts; {counts}{waited}"
-    )
-
-
-def not_sent(unsent: Unsent) -> str:
-    """Return which signatures could not be sent, and why. Pure."""
-    length = seconds(round((unsent.oldest or 0.0) * SECOND))
-    return (
-        f"{unsent.count} signatures (on_parked, on_moved) not sent, the oldest for"
-        f" {length}: {unsent.error}"
-    )
 
 
 def bar(load: int, capacity: int) -> str:
@@ -217,24 +191,4 @@ def _print_kinds(context: Context, summary: Summary) -> None:
         counts = [str(one.places[place]) for place in SHOWN]
         listing.add_row(one.kind, *counts, str(one.weight), str(one.moves))
     if summary.kinds:
-        context.console.print(listing)
-
-
-def _print_rows(context: Context, rows: Sequence[ObserverRow]) -> None:
-    listing = Listing(
-        *("observer", "kind", "place", "host", "weight", "moves", "error"),
-        right={"weight", "moves"},
-    )
-    for one in rows:
-        needs_look = one.place in {Place.PARKED, Place.RETRYING}
-        listing.add_row(
-            one.name,
-            one.kind,
-            str(one.place),
-            one.node_name or one.node or "",
-            str(one.weight),
-            str(one.moves),
-            (one.last_error or "") if needs_look else "",
-        )
-    if rows:
         context.console.print(listing)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from celery_pecker.cli.context import Context, seconds
-from celery_pecker.cli.observers import not_sent, sentence
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.observers.model import Place
 from celery_pecker.observers.overview import Overview, Summary
+from celery_pecker.views.observers import not_sent
 
 
 def observers_run(context: Context, document: dict[str, object], within: float) -> bool:
@@ -26,7 +26,11 @@ def observers_run(context: Context, document: dict[str, object], within: float) 
         "kinds": summary.kinds,
     }
     if not context.json:
-        click.echo(f"observers: {why or sentence(summary)}")
+        room = (
+            f"{summary.free} of {summary.capacity} weights free on"
+            f" {len(summary.taking)} of {len(summary.hosts)} hosts"
+        )
+        click.echo(f"observers: {why or room}")
     return why is None
 
 
@@ -43,5 +47,5 @@ def not_run(summary: Summary, within: float) -> str | None:
         reasons.append(f"{parked} parked: ask pecker observers --place parked")
     unsent = summary.unsent
     if unsent.oldest is not None and unsent.oldest > within:
-        reasons.append(not_sent(unsent))
+        reasons.append(not_sent(summary))
     return "; ".join(reasons) or None

@@ -11,8 +11,8 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.cli.context import NO, Context, as_json
-from celery_pecker.cli.outbox_tables import print_summary, rows_listing
 from celery_pecker.cli.outboxes import known
+from celery_pecker.cli.rendering import print_figures, print_table
 from celery_pecker.console.group import subcommand_follows
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
@@ -20,6 +20,7 @@ from celery_pecker.outbox import operations
 from celery_pecker.outbox.operations import Which
 from celery_pecker.outbox.overview import Overview
 from celery_pecker.outbox.refusals import LONGEST_DELAY
+from celery_pecker.views.outbox import MESSAGES, OUTBOX, TASKS
 
 of_outbox = click.option(
     "--outbox",
@@ -70,7 +71,13 @@ def outbox(ctx: click.Context, /, *, name: str, json: bool) -> None:
     with opened(ctx, name, json=json) as (context, database):
         summary = Overview(database).summary()
         if not context.print_json(summary):
-            print_summary(context, summary)
+            print_figures(context, OUTBOX, summary)
+            if summary.more:
+                click.echo(
+                    f"over {summary.counted} messages: by task the first of them are"
+                    " counted, the rest is reckoned by PostgreSQL's statistics"
+                )
+            print_table(context, TASKS, summary.tasks)
 
 
 @outbox.command(cls=CeleryCommand)
@@ -94,7 +101,7 @@ def show(
     with opened(ctx, name, json=json) as (context, database):
         shown = Overview(database).rows(chosen(**which), limit=limit)
         if not context.print_json({"rows": shown}):
-            context.console.print(rows_listing(context, shown))
+            print_table(context, MESSAGES, shown)
         if not shown:
             context.leave(NO)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib.metadata import entry_points
 from typing import Any
 
-from celery_pecker.flower import alarms, editing, observers, outbox, schedules
+from celery_pecker.flower import editing, rendering, schedules
 from celery_pecker.flower.pages import READ_ONLY, Page, register, registered
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.errors import Misconfigured
@@ -50,8 +50,7 @@ def install(*, read_only: bool = False) -> None:
 
 def _pages() -> Iterable[Page]:
     """Yield all pages, in the order of the menu."""
-    yield from (*schedules.PAGES, *editing.PAGES, *outbox.PAGES)
-    yield from (*observers.PAGES, *alarms.PAGES)
+    yield from (*schedules.PAGES, *editing.PAGES, *rendering.PAGES)
     yield from _of_others()
 
 

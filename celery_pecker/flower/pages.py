@@ -14,6 +14,7 @@ from celery_pecker.kernel import user_code
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.views.model import View
 
 FOLDER = Path(__file__).parent
 READ_ONLY = "pecker_read_only"
@@ -87,6 +88,8 @@ class Page:
     """A Tornado template in ``templates`` of its folder."""
     read: Read
     """What it shows, as JSON; on a thread. None: there is no such thing (404)."""
+    view: View | None = None
+    """What it renders, if it is the page of a view."""
     acts: Mapping[str, Act] = field(default_factory=dict)
     """Functions called with a source, a name and the user, on a thread."""
     forms: Mapping[str, Form] = field(default_factory=dict)

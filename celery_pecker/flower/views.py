@@ -28,6 +28,7 @@ from celery_pecker.flower.pages import (
     Unreadable,
 )
 from celery_pecker.flower.reader import Reader, TooManyWaiting
+from celery_pecker.flower.rendering import described
 from celery_pecker.flower.schedules import SCHEDULES
 from celery_pecker.flower.static_files import version_of
 from celery_pecker.kernel.errors import (
@@ -164,6 +165,7 @@ class PageView(View):
             page=self.page,
             static=self.static,
             embedded=embedded,
+            described=described,
             refusal=self.refusal,
             token=self.xsrf_token.decode(),
             zone=str(self.capp.timezone or "UTC"),

@@ -158,6 +158,19 @@ class Overview:
         return drive(OwnAdapter(self._database), lambda _: flow)
 
 
+def totals(kinds: Sequence[KindRow]) -> KindRow:
+    """Return what there is of all kinds, under an empty name. Pure."""
+    places: dict[Place, int] = {
+        place: sum(one.places[place] for one in kinds) for place in SHOWN
+    }
+    return KindRow(
+        kind="",
+        places=places,
+        weight=sum(one.weight for one in kinds),
+        moves=sum(one.moves for one in kinds),
+    )
+
+
 def summed(
     rows: Sequence[tuple[str, str, int, int, int, float | None]],
     hosts: Sequence[NodeRow],

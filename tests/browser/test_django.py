@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from celery import Celery
-from selenium.common.exceptions import (
-    NoSuchElementException,
-    StaleElementReferenceException,
-)
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from celery_pecker.stored_schedules import Schedules
-from celery_pecker.testing import eventually
 from tests.browser.axe import hindrances
+from tests.browser.screen import Screen as AnyScreen
 from tests.integration.django.conftest import Site
 
-NOT_YET = (NoSuchElementException, StaleElementReferenceException)
 PAGES = "/admin/celery_pecker/schedule/"
 STRANGE = "<img src=x onerror='window.hacked = 1'>"
 UNNAMED = """
@@ -37,8 +32,8 @@ return [...document.querySelectorAll(
 """Controls that a screen reader could not name."""
 
 
-class Screen:
-    """What a person sees and does."""
+class Screen(AnyScreen):
+    """Pages of the schedules."""
 
     def __init__(self, driver: Any, url: str) -> None:
         self.driver = driver
@@ -47,27 +42,6 @@ class Screen:
     def open(self, path: str = "") -> None:
         """Open a page of the schedules."""
         self.driver.get(self.url + PAGES + path)
-
-    def find(self, css: str) -> Any:
-        """Return an element."""
-        return self.driver.find_element(By.CSS_SELECTOR, css)
-
-    def text(self, css: str) -> str:
-        """Return what stands there."""
-        shown: str = self.find(css).text
-        return shown
-
-    def until(self, condition: Callable[[], Any], said: str) -> Any:
-        """Wait until the condition is true."""
-        return eventually(condition, 30.0, said, ignoring=NOT_YET)
-
-    def complaints(self) -> list[str]:
-        """Return what the browser did not like: failed scripts, missing files."""
-        return [
-            line["message"]
-            for line in self.driver.get_log("browser")
-            if line["level"] == "SEVERE" and "favicon" not in line["message"]
-        ]
 
 
 @pytest.fixture(scope="module")

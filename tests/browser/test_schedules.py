@@ -8,17 +8,13 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from selenium.common.exceptions import (
-    NoSuchElementException,
-    StaleElementReferenceException,
-)
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from celery_pecker.schedules.model import task_id
-from celery_pecker.testing import eventually
 from tests.browser.axe import hindrances
+from tests.browser.screen import Screen as AnyScreen
+from tests.browser.screen import watched
 from tests.integration.flower.rows import Row, one, write
 from tests.integration.flower.site import Site
 from tests.proxy import Proxy
@@ -34,34 +30,10 @@ ROWS = [
     Row(name=BLANK, period=3600.0),
     *(Row(name=f"plain-{n:03}", period=3600.0, late=(n,)) for n in range(60)),
 ]
-NOT_YET = (NoSuchElementException, StaleElementReferenceException)
 
 
-class Screen:
-    """What a person sees and does."""
-
-    def __init__(self, driver: Any, site: Site) -> None:
-        self.driver = driver
-        self.site = site
-
-    def open(self, path: str) -> None:
-        """A page is there and has drawn its first data; no reload comes unseen."""
-        self.driver.get(self.site.url + path)
-        self.until(lambda: self.text("#pecker-live") == "Live", "the page is alive")
-        self.driver.execute_script("window.stayed = true")
-
-    def until(self, condition: Callable[[], Any], said: str) -> Any:
-        """The condition came true."""
-        return eventually(condition, 30.0, said, ignoring=NOT_YET)
-
-    def find(self, css: str) -> Any:
-        """Return an element."""
-        return self.driver.find_element(By.CSS_SELECTOR, css)
-
-    def text(self, css: str) -> str:
-        """Return what stands there."""
-        shown: str = self.find(css).text
-        return shown
+class Screen(AnyScreen):
+    """The list, and the page of one."""
 
     def names(self) -> list[str]:
         """Return the entries of the list, as they stand there."""
@@ -78,23 +50,6 @@ class Screen:
             ".find(link => link.textContent === arguments[0]).closest('tr')",
             name,
         )
-
-    def press(self, *keys: str) -> None:
-        """Keys are pressed, one after the other, wherever the focus is."""
-        ActionChains(self.driver).send_keys(*keys).perform()
-
-    @property
-    def stayed(self) -> bool:
-        """Whether it is still the page that was opened."""
-        return bool(self.driver.execute_script("return window.stayed === true"))
-
-    def complaints(self) -> list[str]:
-        """Return what the browser did not like: failed scripts, missing files."""
-        return [
-            line["message"]
-            for line in self.driver.get_log("browser")
-            if line["level"] == "SEVERE"
-        ]
 
 
 @pytest.fixture(scope="module")
@@ -119,10 +74,8 @@ def site(shared_dsn: str, start: Callable[..., Site], rows: None) -> Site:
 @pytest.fixture
 def screen(browser: Any, site: Site) -> Iterator[Screen]:
     """Give a screen on which nothing went wrong unseen."""
-    screen = Screen(browser, site)
-    yield screen
-    assert not screen.complaints()
-    assert browser.execute_script("return window.hacked") is None
+    with watched(Screen(browser, site)) as screen:
+        yield screen
 
 
 def test_from_flowers_menu_to_an_entry_whatever_its_name(screen: Screen) -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
-from selenium.common.exceptions import (
-    NoSuchElementException,
-    StaleElementReferenceException,
-)
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from celery_pecker.testing import eventually
 from tests.browser.axe import hindrances
+from tests.browser.screen import Screen as AnyScreen
+from tests.browser.screen import watched
 from tests.integration.flower.site import Site
 from tests.integration.sharding.flower.conftest import shared_dsn, site, start, written
 from tests.integration.sharding.flower.scene import STRANGE, large, midway
@@ -24,7 +21,6 @@ from tests.integration.sharding.reading.written import Written
 
 __all__ = ["shared_dsn", "site", "start", "written"]
 
-NOT_YET = (NoSuchElementException, StaleElementReferenceException)
 PLACE = """
 const canvas = document.querySelectorAll('.shard-grid')[arguments[0]];
 const ratio = window.devicePixelRatio || 1;
@@ -35,44 +31,14 @@ return [...canvas.getContext('2d').getImageData(x + 1, y + 1, 1, 1).data];
 """The colour of a place: the grid's number, the place's, and how large places are."""
 
 
-class Screen:
-    """What a person sees and does."""
-
-    def __init__(self, driver: Any, site: Site) -> None:
-        self.driver = driver
-        self.site = site
-
-    def open(self, path: str) -> None:
-        """A page has drawn its first data; no reload comes unseen."""
-        self.driver.get(self.site.url + path)
-        self.until(lambda: self.text("#pecker-live") == "Live", "the page is alive")
-        self.driver.execute_script("window.stayed = true")
-
-    def until(self, condition: Callable[[], Any], said: str) -> Any:
-        """The condition came true."""
-        return eventually(condition, 30.0, said, ignoring=NOT_YET)
-
-    def find(self, css: str) -> Any:
-        """Return an element."""
-        return self.driver.find_element(By.CSS_SELECTOR, css)
-
-    def text(self, css: str) -> str:
-        """Return what stands there."""
-        return str(self.find(css).text)
-
-    def click(self, css: str) -> None:
-        """It was clicked, wherever on the page it lies."""
-        found = self.find(css)
-        self.driver.execute_script(
-            "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", found
-        )
-        found.click()
+class Screen(AnyScreen):
+    """The list of jobs, and the page of one."""
 
     def row(self, task_id: str) -> Any:
         """Return the row of a job in the list."""
         return self.find(f"#jobs tbody tr:has(small[title='{task_id}'])")
 
-    def press(self, task_id: str, act: str) -> None:
+    def act(self, task_id: str, act: str) -> None:
         """The button of a job is pressed."""
         self.row(task_id).find_element(By.CSS_SELECTOR, f"[data-act={act}]").click()
 
@@ -96,33 +62,28 @@ class Screen:
 @pytest.fixture
 def screen(browser: Any, site: Site) -> Iterator[Screen]:
     """Give the pages; at the end no script has failed."""
-    browser.set_window_size(1400, 1000)
-    yield Screen(browser, site)
-    severe = [
-        line["message"]
-        for line in browser.get_log("browser")
-        if line["level"] == "SEVERE" and "favicon" not in line["message"]
-    ]
-    assert not severe
-    assert not browser.execute_script("return window.hacked")
+    with watched(Screen(browser, site)) as screen:
+        yield screen
 
 
 def test_the_list_shows_jobs_and_lets_people_act(
     screen: Screen, written: Written
 ) -> None:
-    """What cannot be taken back is pressed twice."""
+    """What cannot be taken back is asked for first."""
     midway(written, "list-a")
     screen.open("/sharding?search=list-a")
     assert screen.row("list-a").text.startswith("Running")
     assert STRANGE in screen.row("list-a").text
     assert "49.5% of 210, layer 2 of 2" in screen.row("list-a").text
-    screen.press("list-a", "pause")
+    screen.act("list-a", "pause")
     screen.until(lambda: screen.row("list-a").text.startswith("Paused"), "the pause")
-    screen.press("list-a", "resume")
+    screen.act("list-a", "resume")
     screen.until(lambda: screen.row("list-a").text.startswith("Running"), "it goes on")
-    screen.press("list-a", "cancel")
-    assert "Really cancel?" in screen.row("list-a").text
-    screen.press("list-a", "cancel")
+    screen.act("list-a", "cancel")
+    screen.answer("")
+    assert screen.row("list-a").text.startswith("Running")
+    screen.act("list-a", "cancel")
+    screen.answer("yes")
     screen.until(
         lambda: screen.row("list-a").text.startswith(("Delivering", "Cancelled")),
         "its end",

@@ -14,6 +14,7 @@ from selenium.webdriver.support.select import Select
 
 from celery_pecker.stored_schedules import Schedules
 from tests.browser.axe import hindrances
+from tests.browser.screen import watched
 from tests.browser.test_schedules import Screen
 from tests.integration.flower.outbox_rows import ANYBODY
 from tests.integration.flower.rows import Row, one, write
@@ -48,11 +49,8 @@ def screen(browser: Any, site: Site, shared_dsn: str) -> Iterator[Screen]:
         connection.execute("truncate pecker_schedules, pecker_schedule_changes")
         connection.execute("delete from pecker_tasks where name <> 'code''s'")
         connection.execute("delete from pecker_declarations where name <> 'code''s'")
-    browser.set_window_size(1400, 1000)
-    screen = Screen(browser, site)
-    yield screen
-    assert not [one for one in screen.complaints() if "/act - " not in one]
-    assert browser.execute_script("return window.hacked") is None
+    with watched(Screen(browser, site), allowed="/act - ") as screen:
+        yield screen
 
 
 def fill(screen: Screen, **fields: str) -> None:
@@ -64,13 +62,6 @@ def fill(screen: Screen, **fields: str) -> None:
         else:
             field.send_keys(Keys.CONTROL, "a")
             field.send_keys(value)
-
-
-def press_twice(screen: Screen, css: str) -> None:
-    """Press what asks whether one means it."""
-    screen.find(css).click()
-    screen.until(lambda: "Really" in screen.text(css), "it asks")
-    screen.find(css).click()
 
 
 def test_a_schedule_is_added_previewed_changed_and_removed(
@@ -109,7 +100,8 @@ def test_a_schedule_is_added_previewed_changed_and_removed(
     assert one(shared_dsn, STORED, n=STRANGE) == ("shop.bill", '{"every": 90}', 2)
     screen.find("#edit").click()
     screen.until(lambda: screen.find("#remove"), "its form is open")
-    press_twice(screen, "#remove")
+    screen.find("#remove").click()
+    screen.answer("yes")
     screen.until(screen.names, "the list is drawn")
     screen.until(lambda: "Removed" in screen.row(STRANGE).text, "it is removed")
 

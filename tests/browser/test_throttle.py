@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from selenium.webdriver.common.by import By
 
-from celery_pecker.testing import EmbeddedRedis, eventually
+from celery_pecker.testing import EmbeddedRedis
 from tests.browser.axe import hindrances
+from tests.browser.screen import Screen as AnyScreen
+from tests.browser.screen import watched
 from tests.integration.flower.site import Site
 from tests.integration.throttle.crew import Crew
 from tests.integration.throttle.flower.conftest import (
@@ -25,22 +27,8 @@ from tests.integration.throttle.flower.conftest import (
 __all__ = ["counting", "crew", "shared_dsn", "start_over"]
 
 
-class Screen:
-    """What a person sees."""
-
-    def __init__(self, driver: Any, site: Site) -> None:
-        self.driver = driver
-        self.site = site
-
-    def open(self) -> None:
-        """The page has drawn its first data."""
-        self.driver.get(f"{self.site.url}/throttle")
-        self.until(lambda: self.text("#pecker-live") == "Live", "the page is alive")
-        self.driver.execute_script("window.stayed = true")
-
-    def until(self, condition: Callable[[], Any], said: str) -> Any:
-        """The condition came true."""
-        return eventually(condition, 30.0, said)
+class Screen(AnyScreen):
+    """The page, with its panels."""
 
     def text(self, css: str) -> str:
         """Return what stands there; empty where there is nothing."""
@@ -74,20 +62,13 @@ def site(counting: EmbeddedRedis, start_over: Callable[..., Site], crew: Crew) -
 @pytest.fixture
 def screen(browser: Any, site: Site) -> Iterator[Screen]:
     """Give the page; at the end no script has failed."""
-    browser.set_window_size(1400, 1000)
-    yield Screen(browser, site)
-    severe = [
-        line["message"]
-        for line in browser.get_log("browser")
-        if line["level"] == "SEVERE" and "favicon" not in line["message"]
-    ]
-    assert not severe
-    assert not browser.execute_script("return window.hacked")
+    with watched(Screen(browser, site)) as screen:
+        yield screen
 
 
 def test_what_needs_a_look_stands_on_top(screen: Screen) -> None:
     """Figures of all, then a panel for each, the worst first."""
-    screen.open()
+    screen.open("/throttle")
     screen.until(lambda: screen.panels() == [STRANGE, "main", "quiet"], "the order")
     assert screen.text("#total-hot") == "1"
     assert screen.text("#total-held") == "42"
@@ -103,7 +84,7 @@ def test_a_bar_stands_for_the_traffic_and_its_mark_for_the_limit(
     screen: Screen,
 ) -> None:
     """As wide as the part of the limit that is used; what is outside is hatched."""
-    screen.open()
+    screen.open("/throttle")
 
     def agrees() -> bool:
         bar, used = screen.ask(
@@ -126,7 +107,7 @@ def test_a_bar_stands_for_the_traffic_and_its_mark_for_the_limit(
 
 def test_the_page_goes_on_without_a_reload(screen: Screen, crew: Crew) -> None:
     """Every two seconds; what somebody opened stays open."""
-    screen.open()
+    screen.open("/throttle")
     screen.until(lambda: len(screen.panels()) == 3, "the panels")
     line = ".throttle-holding .throttle-line"
     before = screen.ask("document.querySelector(arguments[0]).getAttribute('d')", line)
@@ -152,7 +133,7 @@ def test_the_page_goes_on_without_a_reload(screen: Screen, crew: Crew) -> None:
 
 def test_workers_and_tenants_are_told_as_text(screen: Screen) -> None:
     """Whatever they are called."""
-    screen.open()
+    screen.open("/throttle")
     rows = "[...document.querySelectorAll('.throttle-holding table')].map(table =>"
     rows += "[...table.tBodies[0].rows].map(row => row.cells[0].textContent))"
     workers, tenants = screen.until(lambda: screen.ask(rows), "the tables")
@@ -164,7 +145,7 @@ def test_workers_and_tenants_are_told_as_text(screen: Screen) -> None:
 def test_it_fits_a_phone(screen: Screen, wide: int) -> None:
     """Nothing is wider than the screen."""
     screen.driver.set_window_size(wide, 900)
-    screen.open()
+    screen.open("/throttle")
     screen.until(lambda: len(screen.panels()) == 3, "the panels")
     assert screen.ask(
         "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
@@ -175,7 +156,7 @@ def test_an_outage_is_said_and_its_end_is_seen(
     screen: Screen, counting: EmbeddedRedis
 ) -> None:
     """The page stays, faded, with why; it comes back by itself."""
-    screen.open()
+    screen.open("/throttle")
     screen.until(lambda: len(screen.panels()) == 3, "the panels")
     counting.kill()
     try:
@@ -195,6 +176,6 @@ def test_an_outage_is_said_and_its_end_is_seen(
 
 def test_nothing_hinders_people(screen: Screen) -> None:
     """As axe-core sees it: light, dark, on a phone."""
-    screen.open()
+    screen.open("/throttle")
     screen.until(lambda: len(screen.panels()) == 3, "the panels")
     assert hindrances(screen.driver) == []

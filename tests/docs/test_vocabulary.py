@@ -17,6 +17,9 @@ from celery_pecker.observers import model as observers
 from celery_pecker.outbox import overview as outbox
 from celery_pecker.overview import model as entries
 from celery_pecker.stored_schedules import model as stored
+from celery_pecker.views.alarms import ALARMS
+from celery_pecker.views.observers import OBSERVERS
+from celery_pecker.views.outbox import OUTBOX
 from celery_sharding.cli import sharding
 from celery_sharding.ledger import rows as jobs
 from tests.docs.pages import ROOT
@@ -27,6 +30,7 @@ PAGE = (REFERENCE / "vocabulary.md").read_text(encoding="utf-8")
 INSTANTS = re.compile(r"_(at|until|since|due)$")
 COLUMNS = "select column_name, data_type from information_schema.columns"
 COLUMNS += " where table_schema = 'public'"
+VIEWS = (OUTBOX, OBSERVERS, ALARMS)
 FLOWERS = (*ROOT.glob("*/flower/templates/*.html"), *ROOT.glob("*/flower/static/*.js"))
 
 
@@ -93,6 +97,9 @@ def test_columns_and_keys_have_those_words(dsn: str) -> None:
 def test_pages_and_metrics_have_those_words() -> None:
     """On some page of Flower; in the reference of metrics."""
     pages = "\n".join(path.read_text(encoding="utf-8") for path in FLOWERS)
+    for view in VIEWS:
+        columns = (column for table in view.tables for column in table.columns)
+        pages += view.title + "\n".join(one.label.capitalize() for one in columns)
     assert {one for one in words(4) if one not in pages} == set()
     names = " ".join(
         (REFERENCE / name).read_text(encoding="utf-8")

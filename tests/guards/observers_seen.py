@@ -19,16 +19,16 @@ GUARDS = (
     ),
     Guard(
         "observers seen: a table is counted once in some seconds, whoever scrapes",
-        "celery_pecker/metrics/observers.py",
-        "now - self._read_at < FRESH",
+        "celery_pecker/metrics/measures.py",
+        "now - self._read_at < self._fresh",
         "now - self._read_at < 0.0",
         f"{FIGURES}::test_a_busy_scraper_reads_the_table_every_few_seconds",
     ),
     Guard(
         "observers seen: many kinds make no series of their own",
-        "celery_pecker/metrics/observers.py",
-        "if len(kinds) <= MOST_KINDS else [totals(kinds)]",
-        "if kinds else [totals(kinds)]",
+        "celery_pecker/views/observers.py",
+        "few = len(summary.kinds) <= MOST_KINDS",
+        "few = bool(summary.kinds)",
         f"{FIGURES}::test_too_many_kinds_are_counted_together",
     ),
     Guard(

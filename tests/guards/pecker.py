@@ -1116,9 +1116,9 @@ GUARDS = (
     ),
     Guard(
         "metrics: the series of alerts are there from the start",
-        "celery_pecker/metrics/tables.py",
-        "        for outcome, count in counts.items():\n",
-        "        for outcome, count in ((o, c) for o, c in counts.items() if c):\n",
+        "celery_pecker/views/schedules.py",
+        "for outcome, n in counts.items())\n",
+        "for outcome, n in counts.items() if n)\n",
         "tests/integration/metrics/test_metrics.py",
     ),
     Guard(

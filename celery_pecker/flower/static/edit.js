@@ -210,19 +210,12 @@
         byId("conflict").hidden = true;
     }
 
-    // What cannot be taken back is pressed twice.
     function armRemove() {
         const button = byId("remove");
-        let armed = -Infinity;
         if (!button) { return; }
         button.addEventListener("click", async () => {
             if (closed()) { pecker.say(closed(), true); return; }
-            if (performance.now() - armed > 4000) {
-                armed = performance.now();
-                text(button, "Really remove?");
-                setTimeout(() => text(button, "Remove"), 4000);
-                return;
-            }
+            if (!await pecker.confirm(`Remove ${name}?`, "It is sent no more. Its history is kept for a day.", "Remove")) { return; }
             try {
                 const reply = await pecker.send("remove", name, {version: base});
                 pecker.say(reply.message);

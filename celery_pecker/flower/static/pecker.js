@@ -217,6 +217,19 @@ window.pecker = (function () {
         }
     }
 
+    // Asks before what cannot be taken back; true: it is meant. Escape and Cancel say no.
+    function confirm(question, consequence, label) {
+        const dialog = document.getElementById("pecker-confirm");
+        text(dialog.querySelector("h2"), question);
+        text(dialog.querySelector("p"), consequence);
+        text(dialog.querySelector("[value=yes]"), label);
+        dialog.returnValue = "";
+        dialog.showModal();
+        return new Promise(resolve => {
+            dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), {once: true});
+        });
+    }
+
     const ICONS = {
         pause: "M4 2.5h3v11H4zM9 2.5h3v11H9z",
         resume: "M4 2.2v11.6L13.5 8z",
@@ -322,5 +335,5 @@ window.pecker = (function () {
     }
 
     return {root, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
-        schedule, short, watch, say, act, send, button, link, relabel, entryUrl, editUrl, taskUrl, rows, keys};
+        schedule, short, watch, say, act, send, confirm, button, link, relabel, entryUrl, editUrl, taskUrl, rows, keys};
 })();

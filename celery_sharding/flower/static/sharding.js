@@ -84,7 +84,6 @@ pecker.sharding = (function () {
         retry: ["Retry failed items", "M8 2.5a5.5 5.5 0 1 0 5.3 7l-1.6-.4A3.9 3.9 0 1 1 8 4.1c1 0 2 .4 2.7 1.1L8.8 7H14V1.8l-2 2A5.5 5.5 0 0 0 8 2.5z"],
         cancel: ["Cancel", "M4.2 3 8 6.8 11.8 3 13 4.2 9.2 8l3.8 3.8L11.8 13 8 9.2 4.2 13 3 11.8 6.8 8 3 4.2z"],
     };
-    const SURE = 4000;   // milliseconds in which a second press means it
 
     // What can be done to a job in this state.
     function offers(row) {
@@ -103,32 +102,15 @@ pecker.sharding = (function () {
             made.setAttribute("aria-disabled", "true");
             made.title = words + ": " + pecker.root.dataset.refusal;
         }
-        let sure = 0;
         made.addEventListener("click", async () => {
             if (made.getAttribute("aria-busy")) { return; }
-            // What cannot be taken back is pressed twice.
-            if (what === "cancel" && !sure && !pecker.root.dataset.refusal) {
-                text(label, "Really cancel?");
-                label.className = "";
-                made.classList.add("shard-sure");
-                sure = setTimeout(calm, SURE);
-                return;
-            }
-            calm();
+            const asks = what === "cancel" && !pecker.root.dataset.refusal;
+            if (asks && !await pecker.confirm("Cancel the job " + id + "?", "No more of its items begin, and it ends as REVOKED.", "Cancel the job")) { return; }
             made.setAttribute("aria-busy", "true");
             await pecker.act(what, id);
             made.removeAttribute("aria-busy");
             done();
         });
-
-        function calm() {
-            clearTimeout(sure);
-            sure = 0;
-            text(label, words);
-            label.className = wide ? "" : "visually-hidden";
-            made.classList.remove("shard-sure");
-        }
-
         return made;
     }
 

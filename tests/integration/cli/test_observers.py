@@ -43,7 +43,7 @@ def test_hosts_have_bars_and_what_needs_a_look_stands_first(
 
     shown = line("observers")
     assert shown.exit_code == 0
-    assert shown.stdout.startswith("1 of 5 weights free on 1 of 3 hosts; 1 waiting, ")
+    assert "Room on hosts       1, of 5, on 1 of 3 hosts\n" in shown.stdout
     assert "████████░░" in shown.stdout
     assert "ConnectionError: <b>no</b> route" in shown.stdout
     assert f"{LONG}" in shown.stdout
@@ -65,7 +65,7 @@ def test_signatures_that_cannot_be_sent_are_shown(
     told = line.json("observers")["unsent"]
     assert (told["count"], told["error"]) == (2, "NotRegistered: tell")
     assert 7_200 <= told["oldest"] < 32_400
-    why = "2 signatures (on_parked, on_moved) not sent, the oldest for "
+    why = "2 signatures of on_parked and on_moved not sent, the oldest for "
     assert why in line("observers").stdout
     said = line("health", "--observers", "--within", "3600")
     assert (said.exit_code, why in said.stdout) == (1, True)

@@ -25,14 +25,15 @@ def test_what_rings_is_on_the_page(site: Site, shared_dsn: str) -> None:
     """And what has recovered, the targets, and an entry in the menu."""
     with psycopg.connect(shared_dsn) as connection:
         connection.execute(RINGS)
-    eventually(lambda: len(site.data("/alarms")["alarms"]) == 2, 30.0)
+    eventually(lambda: len(site.data("/alarms")["rows"]["alarms"]) == 2, 30.0)
     found = site.data("/alarms")
-    assert [(one["subject"], one["state"]) for one in found["alarms"]] == [
+    rows = found["rows"]
+    assert [(one["subject"], one["state"]) for one in rows["alarms"]] == [
         ("tick [bold]", "ringing"),
         ("tock", "recovered"),
     ]
-    assert found["alarms"][0]["since"] < found["now"]
-    assert found["rules"][0]["ringing"] == 1
-    assert found["targets"][0]["last_error"] == "ConnectionError: away"
+    assert rows["alarms"][0]["since"] < found["now"]
+    assert found["cards"]["ringing"]["text"] == "1"
+    assert rows["targets"][0]["last_error"] == "ConnectionError: away"
     page = site.get("/alarms").text
     assert 'aria-current="page">Alarms</a>' in page

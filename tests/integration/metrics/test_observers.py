@@ -7,9 +7,11 @@ from prometheus_client import CollectorRegistry
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.metrics import observers, register
-from celery_pecker.observers.overview import Overview, Which, summed
+from celery_pecker.metrics import register, tables
+from celery_pecker.metrics.measures import Measured, families
+from celery_pecker.observers.overview import Overview, Which, summed, totals
 from celery_pecker.testing.manual import ManualClock
+from celery_pecker.views import observers
 from tests.integration.cli.observer_rows import write_observers
 
 
@@ -108,9 +110,9 @@ class Asked:
 def test_a_busy_scraper_reads_the_table_every_few_seconds() -> None:
     """Counting reads all of it."""
     asked, clock = Asked(), ManualClock()
-    overview: Overview = asked  # type: ignore[assignment]  # what is used of it
-    figures = observers.Observers(overview, clock=clock)
-    for times, seconds in ((1, 0.0), (1, observers.FRESH - 0.1), (2, 0.2)):
+    fresh = tables.OBSERVERS_FRESH
+    figures = Measured((), asked.summary, fresh=fresh, clock=clock)
+    for times, seconds in ((1, 0.0), (1, fresh - 0.1), (2, 0.2)):
         clock.advance_us(int(seconds * 1_000_000))
         figures.refresh()
         assert asked.times == times
@@ -122,7 +124,7 @@ def test_too_many_kinds_are_counted_together() -> None:
         (f"kind {number}", "running", 2, 3, 1, None)
         for number in range(observers.MOST_KINDS + 1)
     ]
-    one = observers.totals(summed(rows, []).kinds)
+    one = totals(summed(rows, []).kinds)
     assert (one.kind, one.weight, one.moves) == ("", 303, 101)
-    [(count, *_)] = [[*observers._kinds(summed(rows, []).kinds)]]
+    count, *_ = families(observers.MEASURES, {(): summed(rows, [])})
     assert {sample.labels["kind"] for sample in count.samples} == {""}

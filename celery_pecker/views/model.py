@@ -1,0 +1,191 @@
+"""What a view is made of. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, Literal
+
+from celery_pecker.kernel.errors import PeckerError
+
+Query = Mapping[str, str]
+"""What chooses rows: the values of filters by their keys."""
+
+
+Kind = Literal["text", "name", "state", "error", "instant", "duration", "count", "rate"]
+"""What a column holds, which says how it is written.
+
+name       what the row is called: it stays on a narrow screen, its `notes` below it
+error      on a narrow screen it stands below the row's name
+duration   seconds; None: there is none
+rate       a second
+"""
+NUMBERS = ("duration", "count", "rate")
+Width = Literal["phone", "tablet", "desk"]
+"""Which screens show a column: every one, from 576 px or from 768 px on."""
+Tone = Literal["success", "active", "warning", "danger"]
+"""How a figure stands: well, busy, it waits for people, badly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    key: str
+    """The field of the row."""
+    label: str
+    kind: Kind = "text"
+    value: Callable[[Any], Any] | None = None
+    """Return what stands there, of a row; None: the field of this name."""
+    notes: tuple[str, ...] = ()
+    """Fields that a page writes below the value; a command has a column for each."""
+    width: Width = "phone"
+    chooses: str = ""
+    """The filter that is set to this value by a click on it."""
+    alert: bool = False
+    """Whether any number but 0 is to be noticed."""
+
+    @property
+    def number(self) -> bool:
+        """Whether values stand at the right of their column."""
+        return self.kind in NUMBERS
+
+    def of(self, row: Any) -> Any:
+        """Return the value that a row has in this column."""
+        return (self.value or attrgetter(self.key))(row)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Something that people may do to a row."""
+
+    name: str
+    label: str
+    call: Callable[[Any, str, str], str]
+    """Called with the database, the row's key and the user; returns what was done.
+    Raises `NoSuchRow`."""
+    asks: str = ""
+    """The question before it: where it cannot be taken back."""
+    states: tuple[str, ...] | None = None
+    """Of rows that have it; None: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A choice of rows, kept in the address of a page."""
+
+    key: str
+    label: str
+    kind: Literal["search", "choice", "flag", "chosen"] = "chosen"
+    """search, choice, flag; chosen: by a click on a value, and shown until undone."""
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of one class, under columns."""
+
+    name: str
+    title: str
+    key: str
+    """The field that no two rows share."""
+    columns: tuple[Column, ...]
+    empty: str
+    """What stands there when there are no rows."""
+    state: str = "state"
+    states: Mapping[str, str] = field(default_factory=dict)
+    """The shape of each state in pictures, which differ in more than colour."""
+    acts: tuple[Act, ...] = ()
+    filters: tuple[Filter, ...] = ()
+    headed: bool = False
+    """Whether a page writes the title above it."""
+    by_hand: bool = False
+    """Whether a page draws it in its own way."""
+
+    @property
+    def fields(self) -> dict[str, Callable[[Any], Any]]:
+        """Return how each field that a page needs is read from a row."""
+        fields: dict[str, Callable[[Any], Any]] = {}
+        for column in self.columns:
+            fields[column.key] = column.of
+        names = [self.key, *(note for one in self.columns for note in one.notes)]
+        for name in [*names, self.state] if self.states else names:
+            fields.setdefault(name, attrgetter(name))
+        return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number that sums up: a card of a page."""
+
+    key: str
+    label: str
+    text: Callable[[Any], str]
+    """Return the number as people read it, of the view's summary."""
+    note: Callable[[Any], str]
+    tone: Callable[[Any], Tone]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A metric: its samples are read from the view's summary."""
+
+    name: str
+    """Without ``celery_pecker_``; of a counter without ``_total``."""
+    help: str
+    samples: str | Callable[[Any], float | Iterable[tuple[Sequence[str], float]]]
+    """Return its value (None: 0), or one for each row of labels; a text: the field."""
+    labels: tuple[str, ...] = ()
+    counter: bool = False
+
+    def of(self, summary: Any) -> Iterable[tuple[Sequence[str], float]]:
+        """Return each value with its labels."""
+        read = self.samples
+        value = (attrgetter(read) if isinstance(read, str) else read)(summary)
+        return value if isinstance(value, Iterable) else [((), value or 0.0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a view shows at one moment."""
+
+    now_us: int
+    summary: Any
+    """What figures and measures are made of."""
+    rows: Mapping[str, Sequence[Any]]
+    """Of each table, by its name."""
+    total: int | None = None
+    """How many rows the table with filters has on all of its pages; None: unknown."""
+    size: int = 0
+    """Rows of one page."""
+    more: bool = False
+    """Whether there are rows behind these."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """What pictures need beside the rows, as JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """One thing that people look at."""
+
+    name: str
+    title: str
+    read: Callable[[Any, Query], Shown]
+    """Called with the database and what chooses rows."""
+    tables: tuple[Table, ...]
+    figures: tuple[Figure, ...]
+    measures: tuple[Measure, ...] = ()
+
+    def table(self, name: str) -> Table:
+        """Return a table by its name."""
+        return next(one for one in self.tables if one.name == name)
+
+    @property
+    def acts(self) -> dict[str, Act]:
+        """Return what may be done, by name."""
+        return {act.name: act for table in self.tables for act in table.acts}
+
+
+class NoSuchRow(PeckerError, LookupError):
+    """The row that something is to be done to does not exist any more."""
