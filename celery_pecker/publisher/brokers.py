@@ -1,13 +1,22 @@
-"""Which brokers are known, and how the Sentinels of one are asked."""
+"""Which brokers are known, how Sentinels are asked, and how Redis takes no writes."""
 
 from __future__ import annotations
 
 import enum
+import re
 from typing import Any
 
 import kombu.transport.pyamqp
 import kombu.transport.redis
 from redis.backoff import NoBackoff
+from redis.exceptions import (
+    BusyLoadingError,
+    ClusterDownError,
+    MasterDownError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+)
 from redis.retry import Retry
 
 
@@ -25,6 +34,23 @@ KINDS = {
     kombu.transport.pyamqp.Transport: Kind.RABBITMQ,
     kombu.transport.pyamqp.SSLTransport: Kind.RABBITMQ,
 }
+
+_TAKES_NO_WRITES = (
+    *(OutOfMemoryError, ReadOnlyError, BusyLoadingError),
+    *(ClusterDownError, MasterDownError),
+)
+_SAYS_NO = re.compile(
+    # Redis 6 puts what a script met into an error of its own
+    r"^(Error running script \(call to \w+\): (@user_script: ?\d+: ){2}-)?"
+    r"(OOM|READONLY|MISCONF|LOADING|BUSY|CLUSTERDOWN|MASTERDOWN|NOREPLICAS) "
+)
+
+
+def takes_no_writes(error: BaseException) -> bool:
+    """Return whether Redis says that it takes no writes now, of whatever message."""
+    return isinstance(error, _TAKES_NO_WRITES) or (
+        isinstance(error, ResponseError) and _SAYS_NO.search(str(error)) is not None
+    )
 
 
 def sentinel_options(options: dict[str, Any], *, sentinels: int) -> dict[str, Any]:

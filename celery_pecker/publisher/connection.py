@@ -16,17 +16,17 @@ import redis
 from kombu import exceptions
 from kombu.common import maybe_declare
 from kombu.exceptions import OperationalError
-from redis.exceptions import (
-    NoPermissionError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    ResponseError,
-)
+from redis.exceptions import NoPermissionError, ResponseError
 
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import BrokerRefuses, BrokerUnavailable
 from celery_pecker.kernel.lease import TrustWindow
-from celery_pecker.publisher.brokers import KINDS, Kind, sentinel_options
+from celery_pecker.publisher.brokers import (
+    KINDS,
+    Kind,
+    sentinel_options,
+    takes_no_writes,
+)
 from celery_pecker.publisher.confirms import Confirms
 from celery_pecker.publisher.sockets import hang_up, sockets
 
@@ -37,8 +37,6 @@ UNNAMED = () if redis.VERSION >= (5, 3) else ("_",)
 """What a pool of redis-py wants to hear of a connection that is for no command."""
 REFUSED_SECONDS = 30.0
 """Seconds for which nothing is claimed after Redis refused messages to this user."""
-_TAKES_NO_WRITES = (ReadOnlyError, OutOfMemoryError)
-_SAYS_NO = ("MISCONF", "NOREPLICAS")
 QUIET = 0.2
 """Seconds after which a silent broker is asked for a sign of life."""
 # What py-amqp and redis-py say of a socket that was closed under them.
@@ -219,7 +217,7 @@ class BrokerConnection:
             connection.send_command("LPUSHX", key, "", check_health=False)
             connection.read_response()
         except ResponseError as error:
-            if isinstance(error, _TAKES_NO_WRITES) or str(error).startswith(_SAYS_NO):
+            if takes_no_writes(error):
                 msg = f"Redis takes no writes: {error}"
                 raise BrokerRefuses(msg) from error
             # No right to this key or command, or a proxy: that is a sign of life.

@@ -62,6 +62,10 @@ class NoTemplate(Exception):
     """This entry's message cannot be repeated from a template; the text says why."""
 
 
+class Unbuildable(Exception):
+    """Celery cannot build this entry's message; the text says why."""
+
+
 def native(function: object, home: ModuleType) -> bool:
     """Return whether `function` is the one that `home` itself defines, unpatched."""
     if type(function) is not FunctionType or hasattr(function, "__wrapped__"):

@@ -9,21 +9,29 @@ for each message, so nothing that a user wrote can equal one.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from amqp.exceptions import AMQPError
 from celery.beat import ScheduleEntry, Scheduler
 from celery.result import denied_join_result
 from kombu.messaging import Producer
 
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import new_id
+from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.expiry import Expiry
-from celery_pecker.publisher.lanes import NoTemplate
+from celery_pecker.publisher.lanes import NoTemplate, Unbuildable
 
+UNREADABLE: tuple[type[BaseException], ...] = (
+    *(ValueError, TypeError, LookupError, AttributeError, OverflowError),
+    *(RecursionError, struct.error, AMQPError),
+)
+"""What is raised of a message that cannot be put into a transport's form."""
 #: Stands for "expires" while Celery builds; only its place in the message counts.
 _LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
@@ -104,14 +112,26 @@ def build_template(
 
     Raises:
         NoTemplate: the message is not one that can be repeated.
-        Exited: the entry's own code asked the process to end.
+        BrokerUnavailable: a queue could not be declared.
+        Unbuildable: Celery cannot build it, by whatever lane.
     """
     marks = Placeholders.draw()
     tape = _Tape(broker.channel)
     producer = _Recorder(tape, broker)
-    copy = for_slot(entry, task_id=marks.task_id, header=marks.header, expires=_LATER)
-    with denied_join_result(), user_code.no_exit("the entry's code"):
-        scheduler.apply_async(copy, producer=producer, advance=False)
+
+    def build() -> None:
+        copy = for_slot(
+            entry, task_id=marks.task_id, header=marks.header, expires=_LATER
+        )
+        with denied_join_result(), user_code.no_exit("the entry's code"):
+            scheduler.apply_async(copy, producer=producer, advance=False)
+
+    _, error = user_code.tried(build)
+    if error is not None:
+        # Only what met the broker is its failure: kombu gives the KeyError of an
+        # unknown codec the type of one.
+        why = user_code.shown(_root_cause(error))
+        raise producer.failure or Unbuildable(why) from error
     if len(tape.kept) != 1:
         msg = f"one run sends {len(tape.kept)} messages"
         raise NoTemplate(msg)
@@ -129,6 +149,12 @@ def build_template(
         marks=marks,
         expiry=Expiry.of(app, entry),
     )
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error
 
 
 class _Tape:
@@ -150,14 +176,22 @@ class _Recorder(Producer):
 
     def __init__(self, tape: Any, broker: BrokerConnection) -> None:
         self.declared: list[Any] = []
+        self.failure: NoTemplate | BrokerUnavailable | None = None
+        """Why the broker did not declare something."""
         self._broker = broker
         super().__init__(tape, auto_declare=False)
 
     def maybe_declare(self, entity: Any, retry: bool = False, **_policy: Any) -> bool:
         del retry
-        refusal = self._broker.declare([entity])
+        try:
+            refusal = self._broker.declare([entity])
+        except self._broker.broken_by as error:
+            self._broker.drop()
+            self.failure = BrokerUnavailable(str(error))
+            raise self.failure from error
         if refusal is not None:
-            raise NoTemplate(refusal)
+            self.failure = NoTemplate(refusal)
+            raise self.failure
         self.declared.append(entity)
         return True
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from amqp.exceptions import AMQPError
-from celery.beat import ScheduleEntry, Scheduler, SchedulingError
+from celery.beat import ScheduleEntry, Scheduler
 
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import (
@@ -17,7 +16,6 @@ from celery_pecker.kernel.errors import (
     PublishUncertain,
 )
 from celery_pecker.kernel.lease import TrustWindow
-from celery_pecker.kernel.user_code import Exited
 from celery_pecker.publisher.brokers import Kind
 from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.dispatch import Dispatch, names_in
@@ -26,10 +24,15 @@ from celery_pecker.publisher.lanes import (
     LaneRefused,
     NoTemplate,
     SignalReceivers,
+    Unbuildable,
     Verdict,
     entry_reason,
 )
-from celery_pecker.publisher.message_template import Route, build_template
+from celery_pecker.publisher.message_template import (
+    UNREADABLE,
+    Route,
+    build_template,
+)
 from celery_pecker.publisher.rabbitmq_lane import RabbitLane
 from celery_pecker.publisher.redis_lane import RedisLane
 from celery_pecker.publisher.slow_lane import Outcome, SlowLane
@@ -44,9 +47,16 @@ class _Known:
     entry: ScheduleEntry
     why_slow: str | None = None
     """What will keep it slow; None while it is fast or not built yet."""
+    unbuildable: bool = False
+    """Whether it cannot be sent by the slow lane either."""
     message: Any = None
     send: object = None
     """The task's `apply_async` when the message was built."""
+
+    def reset(self) -> None:
+        """Have the message built anew."""
+        self.message = self.why_slow = None
+        self.unbuildable = False
 
 
 class Publisher:
@@ -69,9 +79,9 @@ class Publisher:
         self._broker = BrokerConnection(app, timeout=timeout, clock=clock)
         self._onlooker = SignalReceivers(app, scheduler)
         self._suspects: set[str] = set()
-        """Names of which one makes RabbitMQ close the channel."""
+        """Names of which one makes the broker refuse those sent with it."""
         self._lanes: dict[Kind, RedisLane | RabbitLane] = {
-            Kind.REDIS: RedisLane(self._broker),
+            Kind.REDIS: RedisLane(self._broker, self._suspects),
             Kind.RABBITMQ: RabbitLane(self._broker, self._suspects),
         }
         self._slow = SlowLane(app, scheduler, self._broker, self._suspects)
@@ -79,11 +89,11 @@ class Publisher:
         self._known: dict[str, _Known] = {}
         self._routes: dict[object, Route] = {}
 
-    def prepare(self, entry: ScheduleEntry) -> None:
+    def prepare(self, entry: ScheduleEntry) -> str | None:
         """Build the entry's message, so that only its slot has to be filled in.
 
         Idempotent: an entry that is equal to the one known by its name costs a
-        comparison. An entry that cannot be built is sent by the slow lane.
+        comparison. Return why Celery cannot build it; None: it can, or was not asked.
 
         Raises:
             BrokerUnavailable: no connection; the entry is known all the same, and is
@@ -96,6 +106,7 @@ class Publisher:
         self.ensure()
         if self._onlooker.reason() is None:
             self._build(known)
+        return known.why_slow if known.unbuildable else None
 
     def forget(self, name: str) -> None:
         """Forget an entry."""
@@ -159,9 +170,7 @@ class Publisher:
         if watched is not None:
             return Verdict(Lane.SLOW, watched)
         if name in self._suspects:
-            return Verdict(
-                Lane.SLOW, "one of some that made RabbitMQ close the channel"
-            )
+            return Verdict(Lane.SLOW, "one of some that the broker refused together")
         lane = self._lanes.get(self._kind)
         if lane is not None and (why := lane.why_refused()) is not None:
             return Verdict(Lane.SLOW, why)
@@ -207,7 +216,7 @@ class Publisher:
     def _message(self, known: _Known, tasks: Mapping[str, Any]) -> Any:
         """Return the entry's message, built now if need be, or None."""
         if known.send is not _sender(known.entry, tasks):
-            known.message = known.why_slow = None
+            known.reset()
         if known.message is None and known.why_slow is None:
             self._build(known)
         return known.message
@@ -248,15 +257,10 @@ class Publisher:
             # What one entry's options break must break here, not in a batch of all.
             lane.check_message(message, self._clock.now())
             known.message = message
-        except SchedulingError as error:
-            cause = error.__context__
-            if isinstance(cause, self._broker.failed_by):
-                self._broker.drop()
-                raise BrokerUnavailable(str(cause)) from error
-            known.why_slow = str(cause)
-        except (NoTemplate, Exited) as error:
+        except (NoTemplate, Unbuildable) as error:
             known.why_slow = str(error)
-        except (TypeError, ValueError, OverflowError, AMQPError) as error:
+            known.unbuildable = isinstance(error, Unbuildable)
+        except UNREADABLE as error:
             known.why_slow = f"cannot be encoded: {error}"
 
     def _judge(
@@ -270,7 +274,7 @@ class Publisher:
         names = {dispatch.task_id: dispatch.name for dispatch in batch}
         refused = {names.get(i, i): text for i, text in outcome.refused.items()}
         why += [f"{name}: {text}" for name, text in refused.items()]
-        msg = "; ".join(why) or "RabbitMQ closed the channel"
+        msg = "; ".join(why) or "the broker refused one of them"
         lane = self._lanes.get(self._kind)
         if not outcome.uncertain and outcome.broken is None:
             raise PublishRefused(msg, done=names_in(batch, arrived), refused=refused)
@@ -286,7 +290,7 @@ class Publisher:
 
     def _forget_messages(self) -> None:
         for known in self._known.values():
-            known.message = known.why_slow = None
+            known.reset()
 
 
 def _sender(entry: ScheduleEntry, tasks: Mapping[str, Any]) -> object:

@@ -63,6 +63,9 @@ class RabbitLane:
             except broker.refused_by as error:
                 broker.reopen()
                 raise NoTemplate(str(error)) from error
+            except broker.broken_by as error:
+                broker.drop()
+                raise BrokerUnavailable(str(error)) from error
         return RabbitMessage.of(template)
 
     def why_refused(self) -> str | None:

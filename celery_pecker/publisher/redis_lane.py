@@ -28,7 +28,11 @@ from celery_pecker.publisher.dispatch import SAMPLE, Dispatch, names_in
 from celery_pecker.publisher.lanes import LaneRefused, NoTemplate
 from celery_pecker.publisher.message_template import MessageTemplate
 from celery_pecker.publisher.redis_message import RedisMessage
-from celery_pecker.publisher.redis_script import RedisScript, ScriptRefused
+from celery_pecker.publisher.redis_script import (
+    BatchRefused,
+    RedisScript,
+    ScriptRefused,
+)
 from celery_pecker.publisher.uncertain import UncertainBatch
 
 TOKEN_SECONDS = 600
@@ -41,8 +45,9 @@ class RedisLane:
 
     exact = True
 
-    def __init__(self, broker: BrokerConnection) -> None:
+    def __init__(self, broker: BrokerConnection, suspects: set[str]) -> None:
         self._broker = broker
+        self._suspects = suspects
         self._json = JSONEncoder()
         self._open: dict[str, UncertainBatch] = {}
         self._script = RedisScript(broker)
@@ -69,7 +74,8 @@ class RedisLane:
         """Put all messages on their lists.
 
         Raises:
-            LaneRefused: none is, since Redis runs no scripts of ours.
+            LaneRefused: none is, since Redis runs no scripts of ours, or refuses one
+                of the messages.
             BrokerUnavailable: none is.
             PublishUncertain: `done` are; the others may be. Pushing them, or some of
                 them, again under the same token is exact if `retry_safe`.
@@ -85,9 +91,15 @@ class RedisLane:
         for number, chunk in open_.chunks(work):
             try:
                 self._push(chunk, f"{token}:{number}", open_, now)
-            except ScriptRefused as error:
+            except (ScriptRefused, BatchRefused) as error:
+                spoiled = isinstance(error, BatchRefused)
+                if spoiled:  # the slow lane, one by one, finds out by which of them
+                    self._suspects |= {dispatch.name for _, dispatch in chunk}
                 if fresh and not done:
                     raise LaneRefused(str(error)) from error
+                if spoiled:
+                    names = names_in((dispatch for _, dispatch in work), done)
+                    raise PublishUncertain(str(error), done=names) from error
                 # What was tried by a script may be there: only a script can tell.
                 self._keep(token, open_)
                 raise BrokerRefuses(str(error)) from error

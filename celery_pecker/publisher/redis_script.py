@@ -25,6 +25,7 @@ from celery_pecker.kernel.errors import (
     BrokerUnavailable,
     PublishUncertain,
 )
+from celery_pecker.publisher.brokers import takes_no_writes
 from celery_pecker.publisher.connection import UNNAMED, BrokerConnection
 from celery_pecker.publisher.message_template import Route
 
@@ -45,6 +46,10 @@ class Place:
 
 class ScriptRefused(Exception):
     """The user of the broker's URL may not run the script; nothing was written."""
+
+
+class BatchRefused(Exception):
+    """Redis refused the batch for one of its messages; nothing was written."""
 
 
 class RedisScript:
@@ -84,6 +89,7 @@ class RedisScript:
 
         Raises:
             ScriptRefused: this user may run no scripts.
+            BatchRefused: one of the messages cannot be pushed; none was.
             BrokerUnavailable: nothing was pushed.
             PublishUncertain: all may be there, or nothing.
 
@@ -156,8 +162,10 @@ class RedisScript:
             if isinstance(error, NoPermissionError):
                 msg = f"Redis lets this user run no such script ({error})"
                 raise ScriptRefused(msg) from error
-            broker.drop()
             msg = f"Redis refused the batch: {error}"
+            if not takes_no_writes(error):
+                raise BatchRefused(msg) from error
+            broker.drop()
             raise BrokerRefuses(msg) from error
         finally:
             pool.release(connection)

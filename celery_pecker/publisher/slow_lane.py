@@ -16,13 +16,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from amqp.exceptions import FrameSyntaxError
 from celery.beat import ScheduleEntry, Scheduler
 from kombu.exceptions import EncodeError
-from redis.exceptions import NoPermissionError
+from redis.exceptions import NoPermissionError, ResponseError
 
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.errors import BrokerUnavailable
-from celery_pecker.publisher.brokers import Kind
+from celery_pecker.publisher.brokers import Kind, takes_no_writes
 from celery_pecker.publisher.connection import BrokerConnection
 from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.publisher.message_template import for_slot
@@ -68,13 +69,22 @@ class SlowLane:
         self._suspects = suspects
 
     def send(self, work: Work) -> Outcome:
-        """Return what became of each message; a broken connection ends it."""
+        """Return what became of each message; a broken connection ends it.
+
+        A message that the broker refuses may take with it what is sent together with
+        it: on RabbitMQ it closes the channel (its exchange is gone, it expires later
+        than RabbitMQ can count), on Redis its batch fails. So each entry among them
+        goes last the next time, alone, until it has arrived.
+        """
         outcome = Outcome()
         one_batch = self._confirmed if self._broker.confirms else self._batched
-        for start in range(0, len(work), BATCH):
+        calm = [w for w in work if w[1].name not in self._suspects]
+        wary = [w for w in work if w[1].name in self._suspects]
+        batches = [calm[start : start + BATCH] for start in range(0, len(calm), BATCH)]
+        for batch in (*batches, *([one] for one in wary)):
             try:
                 self._broker.in_time()
-                one_batch(work[start : start + BATCH], outcome)
+                one_batch(batch, outcome)
             except BrokerUnavailable as error:
                 outcome.broken = error
             except self._broker.broken_by as error:
@@ -90,33 +100,35 @@ class SlowLane:
         producer = self._producer_type(self._broker)
         together = getattr(producer, "supports_batch_publish", False)
         gathered: set[str] = set()
+        names = {dispatch.name for _, dispatch in work}
+        sending = False
         done = gathered if together else outcome.done
         try:
             with producer.batch(max_size=_NEVER_FULL) if together else nullcontext():
                 for entry, dispatch in work:
                     self._apply(entry, dispatch, producer, outcome, done)
                 # what leaves this block in order is sent by its end
-                outcome.uncertain = True
-        except self._broker.broken_by:
-            outcome.uncertain |= not together
-            raise
-        outcome.uncertain = False
+                sending = True
+        except self._broker.broken_by as error:
+            cause = error.__cause__ or error
+            if not _concerns_message(cause):
+                outcome.uncertain |= sending or not together
+                raise
+            self._set_apart(work, outcome, cause)
+            return
+        self._suspects -= names
         outcome.done |= gathered
 
+    def _set_apart(self, work: Work, outcome: Outcome, error: BaseException) -> None:
+        """Take in that the broker refused one of these: if it is alone, it is known."""
+        if len(work) == 1:
+            outcome.refused[work[0][1].task_id] = str(error)
+        else:
+            self._suspects |= {dispatch.name for _, dispatch in work}
+            outcome.uncertain = True
+
     def _confirmed(self, work: Work, outcome: Outcome) -> None:
-        """RabbitMQ has confirmed, refused, or lost each of them.
-
-        A message that closes the channel (its exchange is gone, it expires later than
-        RabbitMQ can count) takes with it what was sent after it. So each entry among
-        them goes last the next time, alone, until it has arrived.
-        """
-        calm = [w for w in work if w[1].name not in self._suspects]
-        wary = [w for w in work if w[1].name in self._suspects]
-        for some in (calm, *([one] for one in wary)):
-            if some:
-                self._confirmed_together(some, outcome)
-
-    def _confirmed_together(self, work: Work, outcome: Outcome) -> None:
+        """Send all; RabbitMQ has confirmed, refused, or lost each of them."""
         broker = self._broker
         confirms = broker.confirms
         if confirms is None:
@@ -138,11 +150,7 @@ class SlowLane:
         except broker.refused_by as error:
             lost = confirms.open
             confirms.start()
-            if len(work) == 1:
-                outcome.refused[work[0][1].task_id] = str(error)
-            else:
-                self._suspects |= names
-                outcome.uncertain = True
+            self._set_apart(work, outcome, error)
         except broker.broken_by:
             outcome.uncertain = True
             raise
@@ -209,19 +217,28 @@ class _RecordingProducer:
         if refusal is not None:
             raise Undeclarable(refusal)
 
-    def publish(self, *args: Any, **kwargs: Any) -> Any:
-        """Publish as the producer below, patched or not."""
+    def _publish(self, *args: Any, **kwargs: Any) -> Any:
+        """Publish what is built: here the broker is met, and nothing else."""
         broker = self._pecker_broker
         closing: tuple[type[BaseException], ...] = ()
         if broker.kind is Kind.RABBITMQ:
             closing = broker.refused_by
         elif broker.kind is Kind.REDIS:  # kombu before 5.7 tells of each message itself
-            closing = (NoPermissionError,)
+            closing = (ResponseError,)
         try:
-            return super().publish(*args, **kwargs)  # type: ignore[misc]
+            return super()._publish(*args, **kwargs)  # type: ignore[misc]
         except (*broker.failed_by, *closing) as error:
-            self.failure = error
+            if not _concerns_message(error):
+                self.failure = error
             raise
+
+
+def _concerns_message(error: BaseException) -> bool:
+    """Return whether others may be sent: it has no frame, or its list is refused."""
+    if isinstance(error, NoPermissionError):
+        return "access" in str(error)  # to its key; else no message may be sent
+    refused = isinstance(error, ResponseError) and not takes_no_writes(error)
+    return refused or isinstance(error, FrameSyntaxError)
 
 
 def _recording_scheduler(

@@ -59,7 +59,10 @@ class Definitions:
                 options=message.options,
                 app=self._app,
             )
-            self._destination.prepare(entry)
+            wrong = self._destination.prepare(entry)
+        if wrong is not None:
+            text = f"{where}: its message cannot be built: {wrong}"
+            raise Misconfigured(text)
 
     def forget(self, name: str) -> None:
         """Forget the message."""

@@ -29,8 +29,8 @@ class Destination(Protocol):
         """Put the batch on its way within so many seconds, or raise."""
         ...
 
-    def prepare(self, entry: ScheduleEntry) -> None:
-        """Make ready what can be made ready before a claim."""
+    def prepare(self, entry: ScheduleEntry) -> str | None:
+        """Make ready what can be made ready before a claim; return why it cannot."""
         ...
 
     def forget(self, name: str) -> None:

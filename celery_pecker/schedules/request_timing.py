@@ -13,6 +13,7 @@ from celery_pecker.schedules.model import Entry, RequestedRun
 
 REQUEST_TIMEOUT_US = 300_000_000
 """A question that could not be answered for so long is given up and counted."""
+TOO_LATE = "asked for, and not possible in five minutes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,11 @@ class Drop:
     reason: str
 
 
+def waited_too_long(asked: RequestedRun, now_us: int) -> bool:
+    """Return whether it has waited too long for whatever replica."""
+    return asked.waits and now_us - asked.due_us >= REQUEST_TIMEOUT_US
+
+
 def decide(
     entry: Entry, asked: RequestedRun, *, busy_us: int, now_us: int
 ) -> Send | Wait | Drop:
@@ -44,8 +50,8 @@ def decide(
 
     ``busy_us`` is the deadline of the last run that was asked for.
     """
-    if now_us - asked.due_us >= REQUEST_TIMEOUT_US:
-        return Drop("asked for, and not possible in five minutes")
+    if waited_too_long(asked, now_us):
+        return Drop(TOO_LATE)
     timeout_us = entry.policy.timeout_us
     if timeout_us is None:
         return Send(None)

@@ -15,7 +15,13 @@ from celery_pecker.history import Report
 from celery_pecker.schedules import request_timing
 from celery_pecker.schedules.agenda import Agenda
 from celery_pecker.schedules.claims import requested_slot
-from celery_pecker.schedules.model import RequestedRun, Slot
+from celery_pecker.schedules.model import (
+    Delivery,
+    Entry,
+    Policy,
+    RequestedRun,
+    Slot,
+)
 from celery_pecker.schedules.pending_writes import PendingWrites
 from celery_pecker.schedules.repository import Repository
 from celery_pecker.schedules.sending import Sending
@@ -78,6 +84,13 @@ class RequestedRuns:
         self._recall(one.name for one in waiting)
         ours = [one for one in waiting if self._agenda.knows(one.name)]
         take, give_up = self._sort(ours, now_us)
+        # No replica can read the entry, or build its message: one would have it by now.
+        give_up += [
+            (one, request_timing.TOO_LATE)
+            for one in waiting
+            if not self._agenda.knows(one.name)
+            and request_timing.waited_too_long(one, now_us)
+        ]
         if give_up:
             self._give_up(give_up)
         slots = self._take(take, sent) if take else []
@@ -131,6 +144,7 @@ class RequestedRuns:
         why = {(one.name, one.due_us, one.era): reason for one, reason in drop}
         for gone in self._repository.drop_requested([one for one, _ in drop]):
             name, due_us, era = gone
-            entry = self._agenda.entry(name)
+            policy = Policy(delivery=Delivery.AT_MOST_ONCE)  # it may not be known here
+            entry = Entry(name=name, task="", described="", policy=policy)
             slot = requested_slot(entry, (due_us, era, 0), None, sent_us=due_us)
             self._sending.miss([slot], why[gone], Report.MISSED)

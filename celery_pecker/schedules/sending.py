@@ -136,7 +136,7 @@ class Sending:
         return self._stored.unready(names) if self._stored is not None else set()
 
     def _keep_ready(self, kept: _PendingSlot) -> None:
-        """Have the messages of what is kept; what was removed does not run."""
+        """Have the messages of what is kept; what has none any more does not run."""
         try:
             gone = self._unready([slot.entry.name for slot in kept.slots])
         except BrokerUnavailable:
@@ -144,7 +144,8 @@ class Sending:
         if gone:
             removed = [slot for slot in kept.slots if slot.entry.name in gone]
             kept.slots = [slot for slot in kept.slots if slot.entry.name not in gone]
-            self.refuse(removed, "their schedule was removed", Report.MISSED)
+            why = "their schedule was removed, or its message cannot be built"
+            self.refuse(removed, why, Report.MISSED)
 
     def expire(self, now_us: int) -> None:
         """Count what has become too late, without asking the broker."""

@@ -17,6 +17,7 @@ RUNS = "tests/integration/runs/test_guard.py"
 LOCAL = "tests/integration/local/test_runner.py"
 FENCE = "tests/integration/runs/test_fence.py"
 WORKERS = "tests/integration/worker"
+ODD = "tests/contract/publisher/test_odd_entries.py"
 REFUSING = "tests/contract/publisher/test_refusing_redis.py"
 HOSTS = "tests/integration/test_hosts.py"
 
@@ -863,9 +864,44 @@ GUARDS = (
     Guard(
         "a Redis that takes no writes is known before a claim",
         "celery_pecker/publisher/connection.py",
-        "if isinstance(error, _TAKES_NO_WRITES) or str(error).startswith(_SAYS_NO):",
+        "if takes_no_writes(error):",
         "if False:",
         f"{REFUSING}::test_a_redis_that_takes_no_writes_is_known_before_a_claim",
+    ),
+    Guard(
+        "an entry that cannot be built is not taken for a broker that is away",
+        "celery_pecker/publisher/message_template.py",
+        "        raise producer.failure or Unbuildable(why) from error\n",
+        "        raise BrokerUnavailable(why) from error\n",
+        f"{ODD}::test_one_that_cannot_be_built_holds_no_other_up",
+    ),
+    Guard(
+        "a stored schedule whose message cannot be built is parked",
+        "celery_pecker/replica/definitions.py",
+        "        if wrong is not None:\n",
+        "        if False:\n",
+        "tests/integration/schedules/test_stored_rules.py",
+    ),
+    Guard(
+        "a run of a parked entry that was asked for ends",
+        "celery_pecker/schedules/requested_runs.py",
+        "and request_timing.waited_too_long(one, now_us)",
+        "and False",
+        "tests/integration/schedules/test_stored_rules.py",
+    ),
+    Guard(
+        "what py-amqp cannot frame breaks no connection",
+        "celery_pecker/publisher/slow_lane.py",
+        "return refused or isinstance(error, FrameSyntaxError)",
+        "return refused",
+        f"{ODD}::test_one_that_cannot_be_framed_holds_no_other_up",
+    ),
+    Guard(
+        "an entry whose list Redis refuses holds no other up",
+        "celery_pecker/publisher/redis_script.py",
+        "            if not takes_no_writes(error):\n",
+        "            if False:\n",
+        f"{ODD}::test_one_that_redis_refuses_holds_no_other_up",
     ),
     Guard(
         "a Redis that lets its user send nothing: nothing is claimed for a while",

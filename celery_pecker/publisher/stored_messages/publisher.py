@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from amqp.exceptions import AMQPError
 from kombu.utils.json import loads
 
 from celery_pecker.kernel.clock import SYSTEM, Clock
@@ -17,19 +15,14 @@ from celery_pecker.kernel.errors import (
     PublishUncertain,
 )
 from celery_pecker.kernel.lease import TrustWindow
-from celery_pecker.publisher.brokers import Kind
+from celery_pecker.publisher.brokers import Kind, takes_no_writes
 from celery_pecker.publisher.connection import BrokerConnection
-from celery_pecker.publisher.message_template import Route
-from celery_pecker.publisher.redis_script import ScriptRefused
+from celery_pecker.publisher.message_template import UNREADABLE, Route
+from celery_pecker.publisher.redis_script import BatchRefused, ScriptRefused
 from celery_pecker.publisher.stored_messages.message import StoredMessage, redated
 from celery_pecker.publisher.stored_messages.rabbitmq import StoredRabbit
 from celery_pecker.publisher.stored_messages.redis import StoredRedis
 
-UNREADABLE: tuple[type[BaseException], ...] = (
-    *(ValueError, TypeError, KeyError, AttributeError, OverflowError),
-    *(LookupError, RecursionError, struct.error, AMQPError),
-)
-"""What is raised of a message that cannot be put into a transport's form."""
 SPOILED: tuple[type[BaseException], ...] = (ScriptRefused, *UNREADABLE)
 """What is raised where nothing was sent and one by one may do better."""
 
@@ -117,7 +110,7 @@ class StoredPublisher:
                 self._redis.push(messages, token, self._clock.now())
                 pushed.sent.update(one.key for one in messages)
             broker.note_reply()
-        except BrokerRefuses as error:
+        except BatchRefused as error:
             self._judge(error, messages, pushed)
         except SPOILED as error:
             _batches(messages, pushed, error)
@@ -183,8 +176,9 @@ class StoredPublisher:
                 self._broker.declare(route.declare)
             except self._broker.broken_by as error:
                 self._broker.drop()
+                kind = BrokerRefuses if takes_no_writes(error) else BrokerUnavailable
                 msg = f"broker, while declaring queues: {error}"
-                raise BrokerUnavailable(msg) from error
+                raise kind(msg) from error
 
     def _confirmed(self, messages: Sequence[StoredMessage], pushed: Pushed) -> None:
         broker = self._broker
@@ -222,6 +216,8 @@ class StoredPublisher:
         """Distinguish a broker that refuses everything from a refused message."""
         try:
             self._broker.drop()
+            if takes_no_writes(error):  # even if it does again by now
+                raise BrokerRefuses(str(error)) from error
             self.ensure()
         except BrokerUnavailable as away:
             pushed.broken = away

@@ -10,7 +10,12 @@ import redis
 from celery import signals
 
 from celery_pecker.kernel.clock import new_id
-from celery_pecker.kernel.errors import BrokerUnavailable, PeckerError, PublishUncertain
+from celery_pecker.kernel.errors import (
+    BrokerUnavailable,
+    PeckerError,
+    PublishRefused,
+    PublishUncertain,
+)
 from celery_pecker.publisher import Dispatch, Lane
 from celery_pecker.publisher.redis_script import SHA
 from celery_pecker.testing import eventually
@@ -222,18 +227,17 @@ def test_a_token_of_another_batch_is_refused_not_swallowed(
 def test_a_batch_is_pushed_whole_or_not_at_all(
     redis_wire: RedisWire, stand_on: MakeStand, client: redis.Redis
 ) -> None:
-    """One key that is no list keeps the whole batch out, and leaves no token."""
+    """One key that is no list keeps the whole batch out; then each goes alone."""
     stand = ready(stand_on(redis_wire))
     stand.known(make_entry(stand.app, "two", CALLS["queue made up"]))
     client.set("made-up", "not a list")
     batch = [dispatch("one"), dispatch("two")]
-    with pytest.raises(BrokerUnavailable, match="made-up holds a string"):
+    with pytest.raises(PublishRefused, match=r"two: .*WRONGTYPE"):
         stand.send(batch, "t")
-    assert not client.exists("celery", "pecker:batch:t:0")
+    assert not client.exists("pecker:batch:t:0")
     client.delete("made-up")
-    stand.send(batch, "t")
 
-    assert len(redis_wire.take()) == 2
+    assert len(redis_wire.take()) == 1
 
 
 def test_a_full_server_takes_nothing(

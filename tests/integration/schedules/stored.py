@@ -108,10 +108,13 @@ class Destination:
     def __init__(self) -> None:
         self.built: dict[str, Any] = {}
         self.forgotten: list[str] = []
+        self.wrong: dict[str, str] = {}
+        """By entry: why its message cannot be built."""
 
-    def prepare(self, entry: Any) -> None:
+    def prepare(self, entry: Any) -> str | None:
         """Keep the entry."""
         self.built[entry.name] = entry
+        return self.wrong.get(entry.name)
 
     def forget(self, name: str) -> None:
         """Forget it."""

@@ -9,10 +9,20 @@ from typing import Any
 import psycopg
 import pytest
 
+from celery_pecker.history import Report
 from celery_pecker.schedules.upkeep import TERM, Pace
 from celery_pecker.testing.manual import START, ManualClock
 from tests.integration.schedules.conftest import Starter
-from tests.integration.schedules.replicas import after, due, missed, names, pause
+from tests.integration.schedules.replicas import (
+    after,
+    ask,
+    due,
+    missed,
+    names,
+    pause,
+    pending,
+    told,
+)
 from tests.integration.schedules.stored import follower, following_of, store
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -193,6 +203,34 @@ def test_what_another_app_stored_does_not_run(
         assert "sneaked" not in built.built
     [reason] = [one for one in caplog.messages if "'sneaked', version 1" in one]
     assert "pecker_allowed_tasks" in reason or "options is {'headers'" in reason
+
+
+def test_one_whose_message_cannot_be_built_is_parked_with_its_requested_runs(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One asked for before ends at once, one asked for after in five minutes."""
+    clock = ManualClock()
+    store(dsn, "sweep", {"every": 3_600}, clock=clock, options={"compression": "no"})
+    store(dsn, "sound", {"every": 10}, clock=clock)
+    with follower(dsn, clock, history=60) as (pecker, destination):
+        destination.wrong["sweep"] = "KeyError: 'no'"
+        ask(pecker)
+        pecker.pass_time(21)
+        assert (pecker.service.unreadable, missed(dsn), pending(dsn)) == (1, 1, 0)
+        assert due(pecker) == [after(10), after(20)]
+        assert "'sweep', version 1, cannot be read and does not run here" in caplog.text
+        assert "its message cannot be built: KeyError: 'no'" in caplog.text
+        ask(pecker)
+        pecker.pass_time(290)
+        assert pending(dsn) == 1
+        pecker.pass_time(15)
+        assert (missed(dsn), pending(dsn)) == (2, 0)
+        assert told(dsn) == [Report.MISSED] * 2
+        del destination.wrong["sweep"]
+        store(dsn, "sweep", {"every": 3_600}, clock=clock)
+        ask(pecker)
+        assert "sweep" in {one.name for one in pecker.pass_time(5)}
+        assert pecker.service.unreadable == 0
 
 
 def unreadable(dsn: str) -> int:
