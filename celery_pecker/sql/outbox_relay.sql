@@ -299,12 +299,14 @@ closed as (
 select (select count(*) from mine) as held, (select batch from apart) as apart
 
 /* celery_pecker:release_outbox_batch */
--- Give a batch back: the first relay after the wait tries it again.
+-- Give a batch back: the first relay after the wait tries it again. At most `tries` of
+-- its tries count on.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
 update {schema}.pecker_outbox_batches as b
-set held_until = clock.now + %(wait)s * interval '1 second'
+set held_until = clock.now + %(wait)s * interval '1 second',
+    tries = least(b.tries, %(tries)s)
 from clock
 where b.batch = %(batch)s and b.epoch = %(epoch)s
 

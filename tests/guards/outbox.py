@@ -265,6 +265,20 @@ GUARDS = (
         DEATHS,
     ),
     Guard(
+        "outbox: what Redis refuses of whatever message is no message's fault",
+        "celery_pecker/publisher/brokers.py",
+        "return isinstance(error, _TAKES_NO_WRITES) or (",
+        "return False and (",
+        f"{DELIVERIES}::test_a_full_redis_parks_nothing_however_long",
+    ),
+    Guard(
+        "outbox: a try that Redis refused counts for nothing",
+        DELIVERY,
+        "                tries = min(tries, batch_plan.SUSPECT_TRIES)\n",
+        "                pass\n",
+        f"{DELIVERIES}::test_a_full_redis_parks_nothing_however_long",
+    ),
+    Guard(
         "outbox: a relay that was frozen sends nothing",
         "celery_pecker/publisher/stored_messages/publisher.py",
         "        broker.begin_batch(trust)\n",

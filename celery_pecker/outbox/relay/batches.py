@@ -217,14 +217,18 @@ class Batches:
             number=number, token=token, epoch=batch.epoch, ids=[*apart], alone=True
         )
 
-    def release_for_retry(self, batch: Batch, *, wait: float) -> None:
-        """Release a batch, to be retried after so many seconds."""
+    def release_for_retry(self, batch: Batch, *, wait: float, tries: int) -> None:
+        """Release a batch, to be retried after so many seconds; at most `tries` count.
+
+        A try that the broker refused, whatever the message, says nothing of it.
+        """
         self._database.change_one(
             "release_outbox_batch",
             now=self._now(),
             batch=batch.number,
             epoch=batch.epoch,
             wait=wait,
+            tries=tries,
         )
 
     def announce(self, *, host: str, pid: int, tally: Tally) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from celery_pecker.kernel.clock import Clock, new_id
 from celery_pecker.kernel.errors import (
+    BrokerRefuses,
     BrokerUnavailable,
     DatabaseUnavailable,
     LeaseLost,
@@ -161,7 +162,11 @@ class Delivery:
             self.sent += len(pushed.sent)
         self._count(pushed)
         if rest is not None and pushed.broken is not None:
-            self._batches.release_for_retry(rest, wait=batch_plan.wait(batch.tries))
+            tries = batch.tries
+            if isinstance(pushed.broken, BrokerRefuses):
+                tries = min(tries, batch_plan.SUSPECT_TRIES)
+            wait = batch_plan.wait(tries)
+            self._batches.release_for_retry(rest, wait=wait, tries=tries)
         return rest, apart
 
     def _count(self, pushed: Pushed) -> None:

@@ -115,7 +115,7 @@ def test_a_batch_is_taken_over_whole_once_its_hold_is_over(
     for late in (dead.close, dead.part):
         with pytest.raises(LeaseLost, match="taken over by another relay"):
             late(batch)
-    dead.release_for_retry(batch, wait=0.0)
+    dead.release_for_retry(batch, wait=0.0, tries=9)
     assert alive.reclaim() is None, "who has lost a batch cannot give it back"
     assert alive.close(taken) == 5
 
@@ -173,9 +173,9 @@ def test_a_batch_that_was_given_back_is_anybodys(
     record(outbox, 1)
     relay, other = relays(), relays()
     batch = claimed(relay)
-    relay.release_for_retry(batch, wait=3_600.0)
+    relay.release_for_retry(batch, wait=3_600.0, tries=9)
     assert other.reclaim() is None
-    relay.release_for_retry(batch, wait=0.0)
+    relay.release_for_retry(batch, wait=0.0, tries=9)
     assert other.reclaim() is not None
 
 

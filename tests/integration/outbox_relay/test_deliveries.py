@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -77,6 +78,45 @@ def test_one_that_redis_refuses_is_parked(
     assert "WRONGTYPE" in error
     assert {*wire.task_ids().values()} == {1}
     wire.close()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_full_redis_parks_nothing_however_long(
+    outbox: psycopg.Connection[Any],
+    makes: Makes,
+    own_redis: Callable[..., EmbeddedRedis],
+    scripts: bool,
+) -> None:
+    """The probe passes and a batch does not: that is not its messages' doing."""
+    server = own_redis(fast=True)
+    url = urlsplit(server.url)
+    with redis.Redis.from_url(server.url) as client:
+        rights = ["+@all"] if scripts else ["+@all", "-@scripting"]
+        client.acl_setuser(
+            "app", enabled=True, nopass=True, keys="*", channels="*", categories=rights
+        )
+        made = makes(f"redis://app:any@127.0.0.1:{url.port}/0")
+        record(outbox, 1)
+        made.step()
+        assert client.llen("celery") == 1
+        used: Any = client.info("memory")
+        client.config_set("maxmemory", used["used_memory"] + 300_000)
+        ids = record(outbox, 4, body=b'"%s"' % (b"x" * 900_000))
+        for _ in range(25):
+            made.publisher.ensure()
+            outbox.execute("update pecker_outbox_batches set held_until = now()")
+            made.step()
+        assert column(outbox, LEFT) == ids
+        assert column(outbox, ERRORS) == []
+        client.config_set("maxmemory", 0)
+
+        def delivered() -> bool:
+            outbox.execute("update pecker_outbox_batches set held_until = now()")
+            made.step()
+            return not column(outbox, LEFT)
+
+        eventually(delivered, 30.0, "all is sent")
+        assert client.llen("celery") == 5
 
 
 def test_ones_that_rabbitmq_refuses_are_parked(
