@@ -1,4 +1,8 @@
-"""The relays of one process: a thread for each outbox of its app."""
+"""The relays of one process: a thread for each outbox of its app.
+
+And for the table in the app's own schema, made here or not: the web process alone may
+make the `Outbox`, or another service record through `pecker intake`.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +24,14 @@ from celery_pecker.outbox.relay import vacuum
 from celery_pecker.outbox.relay.batches import Batches
 from celery_pecker.outbox.relay.step import Relay
 from celery_pecker.outbox.runs.pushes import Pushes
+from celery_pecker.outbox.runs.services import DEFAULT
 from celery_pecker.publisher.stored_messages import StoredPublisher
 
 logger = logging.getLogger("celery_pecker.outbox")
 
-MISCONFIGURED_INTERVAL = 5.0
-"""Seconds between two looks at a table that cannot be served as it is."""
+LOOK_INTERVAL = 5.0
+"""Seconds between two looks at a table that cannot be served as it is, or that this app
+makes no `Outbox` for and in which nothing was seen yet."""
 
 
 class Relays:
@@ -36,6 +42,12 @@ class Relays:
             _Running(app, one.name, one.settings, f"{kind}-outbox-{number}")
             for number, one in enumerate(_outboxes(app))
         ]
+        own = Settings.read(app.conf, main=app.main)
+        tables = [(one.dsn, one.schema) for one in self.settings.values()]
+        if (own.dsn, own.schema) not in tables and DEFAULT not in self.settings:
+            number = len(self._all)
+            kind = f"{kind}-outbox-{number}"
+            self._all.append(_Running(app, DEFAULT, own, kind, dormant=True))
         abandon_in_forks(self)
 
     @property
@@ -43,15 +55,10 @@ class Relays:
         """The settings of each outbox, by its name."""
         return {one.name: one.settings for one in self._all}
 
-    def __bool__(self) -> bool:
-        """Return whether there is anything to deliver."""
-        return bool(self._all)
-
     def start(self) -> None:
         """Start the threads."""
         for one in self._all:
             one.loop.start()
-            one.vacuuming.start()
 
     def stop(self) -> None:
         """Claim nothing more, and leave. Safe in a signal handler, idempotent."""
@@ -69,7 +76,7 @@ class Relays:
     @property
     def alive(self) -> bool:
         """Whether all threads turn, servers or no servers."""
-        return all(one.heart.beats for one in self._all)
+        return all(one.dormant or one.heart.beats for one in self._all)
 
     def abandon(self) -> None:
         """Drop the connections in a fork: they are the parent's."""
@@ -83,13 +90,24 @@ class Relays:
         return [
             {"kind": "outbox", "name": one.name, **asdict(one.relay.tally)}
             for one in self._all
+            if not one.dormant
         ]
 
 
 class _Running:
     """One outbox, and the thread that delivers it."""
 
-    def __init__(self, app: Any, name: str, settings: Settings, kind: str) -> None:
+    def __init__(
+        self,
+        app: Any,
+        name: str,
+        settings: Settings,
+        kind: str,
+        *,
+        dormant: bool = False,
+    ) -> None:
+        """``dormant``: deliver nothing until the table has a row."""
+        self.dormant = dormant
         self.name = name
         self.settings = settings
         self.database = Database.of(settings, role="relay")
@@ -137,7 +155,7 @@ class _Running:
             backoff=Backoff(most=60.0),
         )
         self._app_name = settings.app
-        self._stopped = False
+        self._stopped = self._vacuums = False
         self._complaint = ""
 
     def stop(self) -> None:
@@ -148,11 +166,22 @@ class _Running:
         self.loop.stop()
 
     def _step(self) -> float:
-        self.heart.beat()
+        if not self.dormant:
+            self.heart.beat()
         try:
             if not self.database.connected:
                 self.relay.reconnected()
                 check_schema(self.database, app=self._app_name)
+            if self.dormant:
+                [(used,)] = self.database.run("read_outbox_used")
+                if not used:
+                    self.database.close()
+                    return LOOK_INTERVAL
+                self.heart.beat()
+                self.dormant = False
+            if not self._vacuums:
+                self._vacuums = True
+                self.vacuuming.start()
             pause = self.relay.step()
             if self.relay.tally.broker is None and not self._stopped:
                 pause = min(pause, self.pushes.step())
@@ -162,7 +191,7 @@ class _Running:
                 logger.error("pecker: outbox %s is not delivered: %s", self.name, error)  # noqa: TRY400  # one line says it
             self._complaint = str(error)
             self.database.close()
-            return MISCONFIGURED_INTERVAL
+            return LOOK_INTERVAL
         self._complaint = ""
         return pause
 

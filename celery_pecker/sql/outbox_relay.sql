@@ -210,6 +210,10 @@ set held_until = clock.now + b.hold
 from ahead, clock
 where b.batch = ahead.batch
 
+/* celery_pecker:read_outbox_used */
+-- Whether the table has a row, looked for from the newest on: of old ones many may be dead.
+select max(id) is not null from {schema}.pecker_outbox
+
 /* celery_pecker:read_outbox */
 -- The messages of a batch, after the claim's commit: no lock is held while they come.
 select id, task, task_id, exchange, routing_key, priority, content_type,

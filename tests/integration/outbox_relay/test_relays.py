@@ -15,8 +15,9 @@ from psycopg import conninfo
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.outbox import Outbox
 from celery_pecker.replica import Relays
+from celery_pecker.replica.relays import LOOK_INTERVAL
 from celery_pecker.testing import eventually
-from tests.integration.outbox_relay.rows import column
+from tests.integration.outbox_relay.rows import column, record
 from tests.proxy import Proxy
 
 SOON = 20.0
@@ -83,7 +84,6 @@ def test_a_dead_and_a_slow_table_hold_no_other_up(
         Outbox(app, dsn=conninfo.make_conninfo("", **slow), name="slow")
         Outbox(app, dsn="postgresql://127.0.0.1:1/nowhere", name="dead")
         relays = start(app)
-        assert relays
         for _ in range(3):
             outbox.send(task.s())
         outbox.close()
@@ -164,9 +164,38 @@ def test_a_table_that_is_not_there_is_waited_for(
     assert relays.alive
 
 
-def test_an_app_without_an_outbox_has_no_relay(dsn: str, redis_url: str) -> None:
-    """No thread, no connection."""
-    assert not Relays(app_on(dsn, redis_url, "none"), kind="test")
+def test_an_app_that_makes_no_outbox_delivers_its_table_once_it_is_used(
+    dsn: str, redis_url: str, queue_name: str
+) -> None:
+    """The web process alone may make it; until then there is a look now and then."""
+    relays = Relays(app_on(dsn, redis_url, queue_name), kind="test")
+    [own] = relays._all
+    for _ in range(2):
+        assert own._step() == LOOK_INTERVAL
+        assert not own.database.connected
+    assert relays.alive
+    assert relays.info() == []
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        record(connection, 3, queue=queue_name)
+        own._step()
+        assert column(connection, "select id from pecker_outbox") == []
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.llen(queue_name) == 3
+    assert relays.alive
+    assert [one["sent"] for one in relays.info()] == [3]
+    relays.stop()
+    own._leave()
+
+
+def test_the_table_of_the_app_is_followed_beside_its_outboxes(
+    dsn: str, redis_url: str
+) -> None:
+    """Unless one of them is that table."""
+    app = app_on(dsn, redis_url, "none")
+    Outbox(app, name="eu", schema="eu")
+    assert [*Relays(app, kind="test").settings] == ["eu", "default"]
+    Outbox(app, name="ours")
+    assert [*Relays(app, kind="test").settings] == ["eu", "ours"]
 
 
 def test_schedules_go_on_while_a_relay_is_stuck(
