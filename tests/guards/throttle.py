@@ -21,6 +21,13 @@ ON_RABBITMQ = f"{REAL}/overflow/test_amqp_broker.py"
 GUARDS = (
     # What is counted
     Guard(
+        "throttle: a share is never more than the limit",
+        "throttle/store/wire.py",
+        'min(fields.number(f"{field}.share", body.get("share", 0)), 1.0)',
+        'fields.number(f"{field}.share", body.get("share", 0))',
+        "tests/unit/throttle/service/test_wire.py",
+    ),
+    Guard(
         "throttle: what inspect shows of a request is Celery's own",
         "throttle/worker/running.py",
         'request.request_dict["delivery_info"] = {**request.delivery_info, RUN: run}',

@@ -68,7 +68,7 @@ seen = st.builds(
     Seen,
     traffic=by_estimator,
     outside=by_estimator,
-    share=numbers,
+    share=st.floats(0, 1),
     factor=numbers,
     holders=counts,
 )

@@ -187,7 +187,8 @@ def _seen(field: str, value: object) -> Seen:
     return Seen(
         traffic=nothing | traffic,
         outside=nothing | outside,
-        share=fields.number(f"{field}.share", body.get("share", 0)),
+        # no part is more than the whole, whatever a service says
+        share=min(fields.number(f"{field}.share", body.get("share", 0)), 1.0),
         factor=fields.number(f"{field}.factor", body.get("factor", 1)),
         holders=fields.whole(f"{field}.holders", body.get("holders", 0)),
         turn=body.get("turn") is True if "turn" in body else None,
