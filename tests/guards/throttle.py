@@ -21,6 +21,13 @@ ON_RABBITMQ = f"{REAL}/overflow/test_amqp_broker.py"
 GUARDS = (
     # What is counted
     Guard(
+        "throttle: a signal waits for the end of a frame that is read",
+        "throttle/worker/deferral.py",
+        "            stop.append(defer_signals())\n",
+        "            pass\n",
+        "tests/unit/throttle/test_deferral.py",
+    ),
+    Guard(
         "throttle: a share is never more than the limit",
         "throttle/store/wire.py",
         'min(fields.number(f"{field}.share", body.get("share", 0)), 1.0)',
@@ -506,8 +513,8 @@ GUARDS = (
     Guard(
         "throttle: a signal waits for the end of a write to RabbitMQ",
         "throttle/worker/deferral.py",
-        "        signal.signal(number, wait)\n    try:",
-        "        pass\n    try:",
+        "        signal.signal(number, wait)\n\n    def stop",
+        "        pass\n\n    def stop",
         f"{UNIT}/test_deferral.py",
     ),
     # The service

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import signal
+import socket
+import struct
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from amqp.transport import TCPTransport
 
-from throttle.worker.deferral import WRITING, signals_deferred
+from throttle.worker.deferral import WRITING, read_whole_frames, signals_deferred
 
 
 @pytest.fixture
@@ -64,3 +68,48 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
         assert signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGQUIT, before)
+
+
+@pytest.mark.parametrize("number", WRITING)
+def test_a_handler_that_reads_too_finds_the_next_frame(number: signal.Signals) -> None:
+    """And not the second half of one: a cold shutdown waits for an answer."""
+    seen: list[bytes] = []
+    ours, theirs = socket.socketpair()
+    ours.settimeout(5.0)
+    transport: Any = TCPTransport("127.0.0.1:1")
+    transport.sock = ours
+    transport._setup_transport()
+    read, interrupted = transport._read, list[int]()
+
+    def interrupting(size: int, initial: bool = False) -> bytes:
+        octets: bytes = read(size, initial)
+        if not interrupted:
+            interrupted.append(size)
+            # The header is read; between the two steps a handler may run.
+            transport.after_header = lambda: signal.raise_signal(number)
+        return octets
+
+    def raised(size: int, initial: bool = False) -> bytes:
+        if not initial and (after := vars(transport).pop("after_header", None)):
+            after()
+        return interrupting(size, initial)
+
+    transport._read = raised
+    connection: Any = SimpleNamespace(transport=transport)
+    connection.on_inbound_frame = lambda frame: seen.append(frame[2])
+    channel = SimpleNamespace(dispatch_method=None)
+    read_whole_frames(connection, channel)
+
+    def take() -> None:
+        connection.on_inbound_frame(transport.read_frame())
+
+    before = signal.signal(number, lambda *_: take())
+    try:
+        for payload in (b"first", b"second"):
+            theirs.sendall(struct.pack(">BHI", 1, 0, len(payload)) + payload + b"\xce")
+        take()
+        assert seen == [b"first", b"second"]
+    finally:
+        signal.signal(number, before)
+        ours.close()
+        theirs.close()

@@ -19,7 +19,7 @@ from throttle.clock import Monotonic, monotonic
 from throttle.settings import Settings
 from throttle.worker.brokers.broker import Callbacks, Held, Request
 from throttle.worker.brokers.consuming import Parking, Unrenewed
-from throttle.worker.deferral import signals_deferred
+from throttle.worker.deferral import read_whole_frames, signals_deferred
 
 SOURCE = "throttle_source"
 """Header of a parked message: exchange and routing key that it came by."""
@@ -62,6 +62,7 @@ class AmqpBroker(Unrenewed):
         # RabbitMQ from 4.0 on.
         self.elastic = _prefetch_is_shared(consumer)
         super().__init__(consumer, settings, callbacks, clock)
+        read_whole_frames(consumer.connection.connection, self._channel)
         self._clock = clock
         self._way: Any = None
         """The channel that messages are published by."""

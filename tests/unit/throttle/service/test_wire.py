@@ -144,9 +144,7 @@ def test_another_version_is_not_taken_for_this_one() -> None:
         wire.answer_in({"v": 2, "at": 0, "databases": {}})
 
 
-@pytest.mark.parametrize(
-    ("share", "taken"), [(0.5, 0.5), (1, 1), (50.0, 1), (1e15, 1)]
-)
+@pytest.mark.parametrize(("share", "taken"), [(0.5, 0.5), (1, 1), (50.0, 1), (1e15, 1)])
 def test_a_share_is_never_more_than_the_limit(share: float, taken: float) -> None:
     """A worker let 4,899 operations through at a limit of 100."""
     seen = {"traffic": {}, "outside": {}, "share": share}
