@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 import click
@@ -11,6 +12,7 @@ from celery_pecker.cli.context import NO, Context, as_json
 from celery_pecker.cli.upcoming import first_after
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.rendering import render
 from celery_pecker.overview.explain import explain as answer
 from celery_pecker.overview.verdicts import Question
 
@@ -65,6 +67,8 @@ def explain(ctx: click.Context, *, name: str, slot: str | None, json: bool) -> N
             ),
             context.at,
         )
+        if reply.verdict in TROUBLE:
+            reply = replace(reply, facts=[*reply.facts, *_locks(context)])
         if not context.print_json(reply):
             context.print(f"[bold]{reply.verdict}[/]: ", reply.why)
             if reply.advice:
@@ -73,6 +77,20 @@ def explain(ctx: click.Context, *, name: str, slot: str | None, json: bool) -> N
                 context.print("  · ", fact)
         if reply.verdict in TROUBLE:
             context.leave(NO)
+
+
+def _locks(context: Context) -> list[str]:
+    """Return what may hold the rows of entries, which claims pass over then."""
+    database = context.database
+    tasks = render("{schema}.pecker_tasks", database.schema)
+    return [
+        f"process {pid} of PostgreSQL has held locks of pecker_tasks for {age:.0f} s"
+        f" (user {user}, application {application or 'without a name'}, {state}):"
+        f" {query or 'its query is not shown to this role'}"
+        for pid, user, application, state, age, query in database.run(
+            "examine_locks", now=None, tasks=tasks
+        )
+    ]
 
 
 def _instant(text: str, context: Context) -> int:

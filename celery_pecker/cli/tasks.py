@@ -49,7 +49,7 @@ SHOWN = 12
 @click.option(
     "--order",
     type=click.Choice(ORDERS),
-    default="name",
+    default="state",
     show_default=True,
     help="What to sort by; state: trouble first.",
 )

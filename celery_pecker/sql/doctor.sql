@@ -51,6 +51,27 @@ from clock,
 order by held.since desc nulls last, held.versions desc nulls last
 limit 20
 
+/* celery_pecker:examine_locks */
+-- Transactions that have held locks of a table, or of rows of it, for more than a moment:
+-- claims pass over such rows. Who has no right to see other sessions sees no query.
+with clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+select session.pid, session.usename, session.application_name, session.state,
+       extract(epoch from clock.now - session.xact_start)::float8 as age,
+       left(regexp_replace(session.query, '\s+', ' ', 'g'), 200) as query
+from clock, pg_stat_activity as session
+where session.pid <> pg_backend_pid()
+    and clock.now - session.xact_start > interval '2 seconds'
+    and exists (
+        select from pg_locks as held
+        where held.pid = session.pid and held.granted
+            and held.relation = to_regclass(%(tasks)s)
+            and held.mode <> 'AccessShareLock'
+    )
+order by session.xact_start
+limit 5
+
 /* celery_pecker:examine_tables */
 -- How the tables are doing that each slot writes to.
 select class.relname as name,

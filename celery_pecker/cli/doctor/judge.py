@@ -170,7 +170,7 @@ def table(facts: Table) -> Finding:
         return warn(
             check,
             text + ": there is no room beside the rows",
-            f"vacuum full {facts.name} once, and see what held snapshots",
+            f"end what holds snapshots (above), and the share recovers: {SNAPSHOTS}",
         )
     return ok(check, text)
 

@@ -41,9 +41,10 @@ def examine(context: Context) -> Iterator[Finding]:
     settings, database = context.settings, context.database
     try:
         vacuums = yield from _server(context)
-        yield from _schema(database, settings.app)
+        # Before the tables, which suffer from it.
         held = database.run("examine_snapshots", now=None)
         yield judge.snapshots([judge.XminHolder(*row) for row in held], vacuums=vacuums)
+        yield from _schema(database, settings.app)
         yield from _schedulers(context)
     except DatabaseUnavailable as error:
         yield fail("database", str(error), "see that pecker_dsn is reached from here")

@@ -160,7 +160,7 @@
         tone("card-overdue", totals.overdue || totals.unclaimed ? "danger" : "success");
         tone("card-failing", totals.failing + totals.unreported ? "danger" : "success");
         tone("card-missed", totals.missed ? "warning" : "success");
-        tone("card-replicas", totals.replicas ? "success" : "danger");
+        tone("card-replicas", !totals.replicas ? "danger" : totals.overdue || totals.unclaimed ? "warning" : "success");
         document.title = (totals.overdue ? `(${count(totals.overdue)} overdue) ` : "") + "Schedules · Flower";
     }
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -14,6 +15,7 @@ from celery_pecker.calendars import cron
 from celery_pecker.cli import COMMANDS
 from celery_pecker.cli.tasks import bars
 from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.cli.conftest import SCHEDULE, Line
 from tests.proxy import Proxy
@@ -98,6 +100,35 @@ def test_next_of_a_schedule_that_has_ended(
     assert "has come to its end" in found.stderr
     rows = {row["name"]: row for row in line.json("tasks")["entries"]}
     assert rows["ended"]["next"] is None
+
+
+def test_explain_names_what_holds_rows_of_entries(line: Line, dsn: str) -> None:
+    """A claim passes over a row that a transaction has locked, and says nothing."""
+    with psycopg.connect(dsn, application_name="monthly report") as connection:
+        connection.execute("select from pecker_tasks for update")
+        held = f"process {connection.info.backend_pid} of PostgreSQL has held locks"
+
+        def named() -> bool:
+            facts = line.json("explain", "tick", code=1)["facts"]
+            return any(
+                held in one
+                and "user postgres, application monthly report, idle in" in one
+                and one.endswith("select from pecker_tasks for update")
+                for one in facts
+            )
+
+        eventually(named, 60.0, "it is named once it is no moment any more")
+
+
+def test_tasks_shows_trouble_first(line: Line) -> None:
+    """Unless another order is asked for."""
+    with line.replica(started_before(60)) as replica:
+        replica.pass_time(0)
+    entries = line.json("tasks")["entries"]
+    assert entries[0]["name"] == "tick"
+    assert entries[0]["state"] == "overdue"
+    names = [one["name"] for one in line.json("tasks", "--order", "name")["entries"]]
+    assert names == sorted(names) != [one["name"] for one in entries]
 
 
 def test_explain_says_one_verdict(line: Line) -> None:

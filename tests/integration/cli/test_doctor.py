@@ -120,6 +120,17 @@ def test_what_holds_snapshots_is_judged_once(
     assert [one["grade"] for one in judged] == ["fail"]
 
 
+def test_the_cause_comes_before_what_it_does(line: Line) -> None:
+    """No advice locks a table that a transaction holds already."""
+    with line.replica():
+        checks = [one["check"] for one in line.json("doctor")["findings"]]
+    assert checks.index("held snapshots") < checks.index("table pecker_tasks")
+    facts = judge.Table("pecker_tasks", 9, 9, 9_000, 9, "fillfactor=35", 1)
+    advice = judge.table(facts).advice or ""
+    assert "full" not in advice
+    assert "end what holds snapshots" in advice
+
+
 def test_a_held_snapshot_is_named(line: Line, dsn: str) -> None:
     """By session, user and age; the statement shows it whatever its age."""
     with psycopg.connect(dsn) as connection:
