@@ -50,7 +50,9 @@ def opened(
             def ask(statement: str, params: Mapping[str, Any]) -> Sequence[Any]:
                 factory: Any = dict_row if named else tuple_row
                 with connection.cursor(row_factory=factory) as cursor:
-                    return cursor.execute(statement, params).fetchall()
+                    return cursor.execute(
+                        f"{statement}{LIMIT}", {**params, "pecker_limit": None}
+                    ).fetchall()
 
             yield ask
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
@@ -82,6 +84,9 @@ def _text_of(error: psycopg.Error) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+LIMIT = "\nlimit %(pecker_limit)s"
+"""Without a parameter psycopg would send it by the simple protocol, by which a query
+can end the statement that it is a part of, and the read-only transaction with it."""
 COUNT = "select count(*), count({key}) from (\n{query}\n) as q"
 PARTS = """
     select keys[1]::text, keys[count]::text, keys::text, count, twice

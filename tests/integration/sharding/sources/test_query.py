@@ -18,7 +18,7 @@ from celery_sharding.errors import (
 )
 from celery_sharding.model import Options, Planned
 from celery_sharding.plan import cut
-from celery_sharding.sources import Query, Source, Unreadable, read
+from celery_sharding.sources import KEYS, Query, Source, Unreadable, read
 
 
 @pytest.fixture
@@ -203,3 +203,35 @@ def test_a_server_that_does_not_answer_is_no_fault_of_the_query(rows: str) -> No
         found(slow, {"pecker_dsn": rows})
     with pytest.raises(DatabaseUnavailable):
         found(slow, {"pecker_dsn": "host=127.0.0.1 port=1"})
+
+
+ESCAPE = """
+    select id from t) as q; commit; create table made (n int); begin;
+    select {columns} from (select 1 as id"""
+
+
+@pytest.mark.parametrize("columns", ["count(*), count(*)", "1"])
+@pytest.mark.parametrize("params", [None, {}, {"kind": "kind1"}])
+def test_a_query_is_one_statement_that_only_reads(
+    rows: str, columns: str, params: dict[str, Any] | None
+) -> None:
+    """Whoever can have it written may not write himself, with parameters or without."""
+    source = Query(ESCAPE.format(columns=columns), params, key="id")
+    conf = {"pecker_dsn": rows}
+    with pytest.raises(Misconfigured, match="cannot insert multiple commands"):
+        [*cut(source, Options(), 1, conf=conf)]
+    part = {"first": "1", "last": "9", "count": 1}
+    with pytest.raises(Misconfigured, match="cannot insert multiple commands"):
+        [*source.read(part, conf)]
+    with pytest.raises(Misconfigured, match="syntax error"):
+        [*source.read({**part, KEYS: "{1}"}, conf)]
+    with psycopg.connect(rows) as connection:
+        assert connection.execute("select to_regclass('made')").fetchone() == (None,)
+
+
+def test_a_query_cannot_write(rows: str) -> None:
+    """Its transaction is read-only, and a query cannot change that."""
+    for call in ("nextval('s')", "set_config('transaction_read_only', 'off', false)"):
+        source = Query(f"select 1 as id, {call}", key="id")
+        with pytest.raises(Misconfigured, match=r"read-only|read-write"):
+            [*cut(source, Options(), 1, conf={"pecker_dsn": rows})]
