@@ -86,17 +86,19 @@ class Calls:
         self._shard.retry(asked.exc or asked, _seconds(asked.when))
 
     def _request(self, own: str) -> dict[str, Any]:
-        job = self._shard.job.id
+        job = self._shard.job
         return {
             "id": own,
             "task": self._task.name,
-            "root_id": job,
-            "parent_id": job,
+            "root_id": job.id,
+            "parent_id": job.id,
             "retries": self._shard.attempt - 1,
             "hostname": self._hostname,
             "is_eager": True,
             ITEM: True,
             "delivery_info": {"is_eager": True},
+            "headers": {**job.headers},
+            "properties": {**job.properties, "correlation_id": own},
         }
 
 

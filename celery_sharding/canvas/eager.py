@@ -159,6 +159,7 @@ class _Eager:
             task=task.name,
             args=self._args,
             kwargs=kwargs,
+            headers=task.request.headers or {},
         )
         self._outcomes = mine.outcomes
         self._notified = 0

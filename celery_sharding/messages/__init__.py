@@ -22,7 +22,12 @@ from celery_sharding.messages.names import (
     SWEEP,
     WORK,
 )
-from celery_sharding.messages.sending import send_job, send_notify, send_tickets
+from celery_sharding.messages.sending import (
+    as_called,
+    send_job,
+    send_notify,
+    send_tickets,
+)
 
 __all__ = [
     "NOTIFY",
@@ -33,6 +38,7 @@ __all__ = [
     "SENT_BY",
     "SWEEP",
     "WORK",
+    "as_called",
     "from_request",
     "send_job",
     "send_notify",

@@ -29,6 +29,15 @@ NAMED_FIELDS = {
 """What of a continuation has a place of its own in a message; all else are stamps."""
 
 
+def as_called(continuation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the headers and the properties that the call gave the job's message."""
+    headers: Mapping[str, Any] = continuation.get("headers") or {}
+    return {
+        "headers": {k: v for k, v in headers.items() if not k.startswith(SENT_BY)},
+        "properties": {k: v for k, v in continuation.items() if k not in NAMED_FIELDS},
+    }
+
+
 def send_tickets(
     app: Any,
     task: str,

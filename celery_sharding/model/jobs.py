@@ -132,3 +132,7 @@ class Job:
     run: int = 1
     attempt: int = 1
     """How often this stage was begun; above 1 a process died in it before."""
+    headers: Mapping[str, Any] = field(default_factory=dict)
+    """For its items: those that the call set."""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    """For its items: options of the call that Celery does not know."""

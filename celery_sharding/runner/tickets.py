@@ -14,7 +14,7 @@ from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding import flow
 from celery_sharding.errors import DatabaseUnavailable, ProcessorNotRegistered
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.messages import send_tickets
+from celery_sharding.messages import as_called, send_tickets
 from celery_sharding.model import Hold, Job, Placement, Turn
 from celery_sharding.process_end import ended_by_signal, process_end
 from celery_sharding.processor import Processor
@@ -182,6 +182,7 @@ def work_of(turn: Turn, pool: str, opened: float) -> Work:
             args=turn.args,
             kwargs=dict(turn.kwargs),
             run=turn.run,
+            **as_called(turn.continuation),
         ),
         options=turn.options,
         layers=turn.layers,
