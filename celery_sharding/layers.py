@@ -87,8 +87,8 @@ def toposort(
     Args:
         items: in any order, which is kept within a layer.
         key: of an item: a field's name, or a function of the item.
-        after: the keys that an item waits for: None, one key, or several in a list, a
-            set, an iterator or (where keys are no tuples) a tuple.
+        after: the keys that an item waits for: None, one key, or several in anything
+            that gives them one by one, but a text or what the keys themselves are.
         strict: whether a key that no item has is an error. Otherwise it is of something
             that is there already, and nothing waits for it.
 
@@ -177,13 +177,13 @@ def _edges(
     """Return for each place how many it waits for, and the places that wait for it."""
     waiting = [0] * len(items)
     behind: list[list[int] | None] = [None] * len(items)
-    tuples = any(isinstance(key, tuple) for key in keys)
+    single = _single(keys)
     place_of = places.get
     for place, keys_before in enumerate(_values(items, read, "after", named)):
         if keys_before is None:
             continue
         count = 0
-        for wanted in _several(keys_before, tuples=tuples):
+        for wanted in _several(keys_before, single):
             try:
                 before = place_of(wanted)
             except TypeError as error:
@@ -207,14 +207,20 @@ def _edges(
     return waiting, behind
 
 
-def _several(value: Any, *, tuples: bool) -> Iterable[Any]:
+def _single(keys: Sequence[Hashable]) -> tuple[type, ...]:
+    """Return the types of what is one key, though it has items."""
+    kinds = {type(key) for key in keys}
+    own = {kind for kind in kinds if not issubclass(kind, AbstractSet)}
+    tuples = (tuple,) if any(issubclass(kind, tuple) for kind in kinds) else ()
+    return (str, bytes, *tuples, *own)
+
+
+def _several(value: Any, single: tuple[type, ...]) -> Iterable[Any]:
     """Return the keys that `after` names, be it one or several."""
-    if isinstance(value, (list, AbstractSet, Iterator)) or (
-        isinstance(value, tuple) and not tuples
-    ):
-        # Named twice, it is waited for twice, and freed twice: the sum is right.
-        return value
-    return (value,)
+    if isinstance(value, single) or not isinstance(value, Iterable):
+        return (value,)
+    # Named twice, it is waited for twice, and freed twice: the sum is right.
+    return value
 
 
 def _circle(

@@ -17,13 +17,19 @@ def nothing(kwargs: Mapping[str, Any]) -> Iterable[str]:
     return ()
 
 
-def check_code(what: str, function: object) -> None:
+PASSED = {"process": 1, "notify": 2, "post_process": 3}
+"""How many arguments each function gets; PreProcess has those of the call, too."""
+
+
+def check_code(what: str, function: Callable[..., Any]) -> None:
     """Refuse code that a call does not run: a coroutine, or a generator.
 
-    Only PreProcess may be a generator: its items are the job's.
+    Only PreProcess may be a generator: its items are the job's. And code with
+    parameters that are never passed: their defaults would win over what a call passes.
 
     Raises:
-        Misconfigured: It is a coroutine function, or a generator function.
+        Misconfigured: It is a coroutine function, or a generator function, or has
+            another parameter by name.
 
     """
     kind = None
@@ -35,6 +41,18 @@ def check_code(what: str, function: object) -> None:
         name = getattr(function, "__qualname__", repr(function))
         message = f"{what} of a sharded task must be a plain function: {name} is {kind}"
         raise Misconfigured(message)
+    try:
+        parameters = [*inspect.signature(function).parameters.values()]
+    except ValueError:  # some in C do not say
+        return
+    for one in parameters[PASSED.get(what, len(parameters)) :]:
+        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
+            message = (
+                f"{what} of a sharded task is never passed {one.name!r}: it gets"
+                f" {PASSED[what]} arguments, and job.kwargs has what a call passes by"
+                " name"
+            )
+            raise Misconfigured(message)
 
 
 @dataclass(slots=True, kw_only=True)

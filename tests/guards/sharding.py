@@ -755,6 +755,34 @@ where ticket.state = 'held'
         f"{QUERY}::test_a_row_that_is_no_more_stands_in_its_place",
     ),
     Guard(
+        "sharding: a query is one statement",
+        "celery_sharding/sources/query.py",
+        'LIMIT = "\\nlimit %(pecker_limit)s"\n',
+        'LIMIT = ""\n',
+        f"{QUERY}::test_a_query_is_one_statement_that_only_reads",
+    ),
+    Guard(
+        "sharding: an item has the headers and properties of its job",
+        "celery_sharding/runner/tickets.py",
+        "            **as_called(turn.continuation),\n",
+        "",
+        f"{REAL}/worker/test_requests.py",
+    ),
+    Guard(
+        "sharding: a parameter that is never passed is refused",
+        "celery_sharding/processor.py",
+        "        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):\n",
+        "        if False:\n",
+        f"{REFUSED}::test_a_parameter_that_is_never_passed_is_refused",
+    ),
+    Guard(
+        "sharding: whatever gives keys one by one names several",
+        "celery_sharding/layers.py",
+        "    if isinstance(value, single) or not isinstance(value, Iterable):\n",
+        "    if not isinstance(value, (list, AbstractSet, Iterator)):\n",
+        f"{LAYERS}::test_whatever_gives_keys_names_several",
+    ),
+    Guard(
         "sharding: a key of which there are several rows by now moves no other item",
         "celery_sharding/sources/query.py",
         """            for key, same in groupby(rows, itemgetter("pecker_key")):

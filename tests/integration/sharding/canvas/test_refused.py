@@ -122,7 +122,7 @@ def test_options_that_cannot_be_are_refused_where_they_stand(
 ) -> None:
     """Options that cannot be are refused where they stand."""
     with pytest.raises(Misconfigured, match=says):
-        sharding.task(name="calls.refused", **options)(print)
+        sharding.task(name="calls.refused", **options)(len)
 
 
 def test_options_of_celerys_tasks_are_none_of_ours(sharding: Sharding) -> None:
@@ -134,7 +134,7 @@ def test_options_of_celerys_tasks_are_none_of_ours(sharding: Sharding) -> None:
 
     made: Any = sharding.task(
         base=Base, name="calls.of_celery", priority=3, expires=60, team="us"
-    )(print)
+    )(len)
     assert (made.priority, made.expires, made.team) == (3, 60, "us")
 
 
@@ -168,10 +168,10 @@ def test_code_that_a_call_would_not_run_is_refused(
             sharding.task(name="calls.refused")(code)
             return
         if place == "class":
-            members = {"process": staticmethod(print), "notify": staticmethod(code)}
+            members = {"process": staticmethod(len), "notify": staticmethod(code)}
             sharding.task(name="calls.refused")(type("Rows", (), members))
             return
-        task = sharding.task(name="calls.refused")(print)
+        task = sharding.task(name="calls.refused")(len)
         declared = getattr(task, place)
         (declared() if place == "notify" else declared)(code)
 
@@ -182,6 +182,23 @@ def test_code_that_a_call_would_not_run_is_refused(
         Misconfigured, match=f"must be a plain function: {code.__name__}"
     ):
         declare()
+
+
+@pytest.mark.parametrize("place", ["process", "notify", "post_process"])
+def test_a_parameter_that_is_never_passed_is_refused(
+    sharding: Sharding, place: str
+) -> None:
+    """Its default would win over what a call passes, in silence."""
+
+    def code(one: Any, two: Any = 0, three: Any = 0, *_: Any, mode: Any = 0) -> None:
+        """Have a parameter too many, wherever it stands."""
+
+    members: dict[str, Any] = {"process": len, place: code}
+    methods = {name: staticmethod(member) for name, member in members.items()}
+    with pytest.raises(
+        Misconfigured, match=rf"{place} of .* never passed '(two|three|mode)'"
+    ):
+        sharding.task(name="calls.refused")(type("Rows", (), methods))
 
 
 def test_options_of_a_call_go_before_those_of_the_task(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import deque
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -141,3 +143,40 @@ def test_rows_of_a_table_are_one_layer() -> None:
 def test_nothing_has_no_layers() -> None:
     """And is no error."""
     assert len(toposort([], key="id", after="in")) == 0
+
+
+class Pair(NamedTuple):
+    """A key of two parts."""
+
+    first: int
+    second: int
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        range(2),
+        deque([0, 1]),
+        {0: "a", 1: "b"},
+        {1: 0, 2: 1}.values(),
+        array("q", [0, 1]),
+    ],
+    ids=["range", "deque", "dict", "values", "array"],
+)
+def test_whatever_gives_keys_names_several(after: object) -> None:
+    """Taken for one key, it would be that of no item, and nothing would wait."""
+    items = [{"id": 2, "in": after}, {"id": 0, "in": None}, {"id": 1, "in": 0}]
+    layers = toposort(items, key="id", after="in")
+    assert ids(layers) == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("first", "named"),
+    [("ab", "ab"), (Pair(1, 2), (1, 2)), (b"ab", b"ab")],
+    ids=["text", "tuple", "bytes"],
+)
+def test_what_the_keys_themselves_are_names_one(first: object, named: object) -> None:
+    """A text, or a tuple where keys are tuples."""
+    items = [("second", named), (first, None)]
+    layers = toposort(items, key=0, after=1)
+    assert [[key for key, _ in layer] for layer in layers] == [[first], ["second"]]
