@@ -32,7 +32,7 @@ $(STAMP): requirements/dev.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12, 3.13 or 3.14 with venv is needed: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV): about 180 wheels"
-	@$(PIP) --only-binary :all: -r requirements/dev.lock
+	@$(PIP) --only-binary :all: --require-hashes -r requirements/dev.lock
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -99,7 +99,7 @@ check: ## all that CI does
 lock: ## the newest versions that go together (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras \
 		--group test --group bench --group lint --group docs --group build \
-		--upgrade --only-binary :all: --no-annotate --custom-compile-command "make lock" \
+		--upgrade --only-binary :all: --generate-hashes --no-annotate --custom-compile-command "make lock" \
 		--quiet -o requirements/dev.lock
 
 clean: ## remove what was made here

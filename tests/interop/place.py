@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis
+from tests.constraints import constraints
 from tests.docs.scene import environment
 
 ROOT = Path(__file__).parents[2]
@@ -107,7 +108,7 @@ def python(folder: Path) -> Path:
     (wheel,) = folder.glob("celery_pecker-*.whl")
     if not made.exists():
         venv.create(made.parents[1], with_pip=True)
-        lock = ROOT / "requirements" / "dev.lock"
+        lock = constraints(made.parents[1])
         celery = f"celery[auth,redis,sqlalchemy]=={version('celery')}"
         pip(made, "install", "--prefer-binary", "-c", lock, celery, *NEEDS, wheel)
     pip(made, "install", "--force-reinstall", "--no-deps", wheel)

@@ -19,6 +19,7 @@ import psycopg
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis
+from tests.constraints import constraints
 from tests.docs.scene import Scene, environment
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +68,7 @@ def install(place: Path) -> Path:
     say(f"installing {wheel.name} into a new environment")
     venv.create(place / "bare", with_pip=True)
     python = place / "bare" / "bin" / "python"
-    lock = ROOT / "requirements" / "dev.lock"
+    lock = constraints(place)
     run(python, *PIP, "install", "--only-binary", ":all:", "-c", lock, wheel)
     return python
 

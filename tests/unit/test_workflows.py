@@ -41,6 +41,30 @@ def test_a_workflow_makes_targets_that_exist(path: Path) -> None:
         assert set(made) <= TARGETS, command
 
 
+def test_actions_are_named_by_their_commits() -> None:
+    """A tag can be moved to other code; the version stands beside the commit."""
+    used = [
+        line.partition("uses: ")[2]
+        for path in WORKFLOWS
+        for line in path.read_text().splitlines()
+        if "uses: " in line
+    ]
+    assert used
+    odd = [one for one in used if not re.fullmatch(r"\S+@[0-9a-f]{40}  # v[\d.]+", one)]
+    assert not odd
+
+
+def test_what_is_installed_has_hashes() -> None:
+    """Each file of each package of the lock, and pip asks for them."""
+    lock = (ROOT / "requirements" / "dev.lock").read_text()
+    packages = re.findall(r"^\S+==.*(?:\n    --hash=.*)*", lock, re.MULTILINE)
+    assert packages
+    assert all("--hash=sha256:" in one for one in packages)
+    assert (
+        "--require-hashes -r requirements/dev.lock" in (ROOT / "Makefile").read_text()
+    )
+
+
 def test_a_change_must_pass_all_that_make_check_does() -> None:
     """In the same order; a step that is added there is added to the workflow."""
     text = (ROOT / "Makefile").read_text()
