@@ -23,6 +23,8 @@ class Settings:
     """The service to report to instead of Redis: ``http://host:8585``."""
     service_token: str | None = field(default=None, repr=False)
     """What the service asks for, and what it is sent."""
+    control_token: str | None = field(default=None, repr=False)
+    """What the service asks for where a person changes a limit; None: the same."""
     limits: Mapping[str, Limit] = field(default_factory=dict)
     """What each database bears: ``{"main": 5000}``."""
     route: str | Callable[..., object] | None = None
@@ -229,6 +231,7 @@ CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "redis_url": _redis,
     "service_url": _service,
     "service_token": _token,
+    "control_token": _token,
     "route": _route,
     "estimator": _one_of(Estimator),
     "policy": _one_of(Policy),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any, NoReturn
 
@@ -19,6 +20,8 @@ LONGEST_KEY = 200
 LONGEST_DELAY = 10 * 366 * 86_400.0
 """Seconds of a countdown, or until a task expires."""
 FIELDS = frozenset({"task", "args", "kwargs", "options"})
+QUEUE = re.compile(r"(?!unacked|_kombu|pecker:|celery-task-meta)[\w.:@/-]{1,250}")
+"""Neither a key of kombu's, Celery's or ours in Redis, nor longer than AMQP's names."""
 OPTIONS = "countdown, eta, expires, priority, queue"
 
 
@@ -53,7 +56,17 @@ def read(body: bytes, allowed: Sequence[str]) -> list[Order]:
 
     """
     try:
-        document = json.loads(body, parse_constant=_not_finite)
+        document = json.loads(
+            body,
+            parse_constant=_finite,
+            parse_float=_finite,
+            object_hook=_plain,
+        )
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # half of a pair, which neither server takes
+        _refuse("the body", "text that UTF-8 has", "a lone surrogate")
+    except Malformed:
+        raise
     except (ValueError, RecursionError) as error:
         message = f"the body is no JSON: {error}"
         raise Malformed(message) from error
@@ -123,8 +136,8 @@ def _option(where: str, name: str, value: object) -> Any:
             _refuse(where, "a whole number from 0 to 9", value)
         return value
     if name == "queue":
-        if not isinstance(value, str) or not value or "\0" in value:
-            _refuse(where, "the name of a queue", value)
+        if not isinstance(value, str) or not QUEUE.fullmatch(value):
+            _refuse(where, f"the name of a queue ({QUEUE.pattern})", value)
         return value
     return _refuse(where, f"one of {OPTIONS}", name)
 
@@ -133,15 +146,26 @@ def _instant(where: str, value: object) -> datetime:
     form = "an instant with its offset, as 2026-01-31T12:00:00Z"
     try:
         instant = datetime.fromisoformat(str(value))
-    except ValueError:
+        instant.astimezone(UTC)
+    except (ValueError, OverflowError):
         _refuse(where, form, value)
     if not isinstance(value, str) or instant.tzinfo is None:
         _refuse(where, form, value)
     return instant
 
 
-def _not_finite(name: str) -> NoReturn:
-    _refuse("a number", "finite", name)
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        _refuse("a number", "finite", text)
+    return number
+
+
+def _plain(value: dict[str, Any]) -> dict[str, Any]:
+    # kombu makes an object of it: in the worker, of what code has registered.
+    if "__type__" in value:
+        _refuse("an object", "without '__type__'", value)
+    return value
 
 
 def _refuse(where: str, allowed: str, value: object) -> NoReturn:

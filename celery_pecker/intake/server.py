@@ -10,6 +10,7 @@ An error is ``{"error": "…"}``.
 
 from __future__ import annotations
 
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from celery_pecker.kernel.errors import Misconfigured, NotRecorded, PeckerError
 from celery_pecker.outbox.app import outboxes
 from celery_pecker.outbox.parallel_queries import ParallelQueries
 from celery_pecker.service import page
+from celery_pecker.service.last_answer import LastAnswer
 from celery_pecker.service.listener import END_TIMEOUT, LARGEST, Listener, make_server
 from celery_pecker.service.threads import InFlight, Threads
 
@@ -34,6 +36,8 @@ WAIT = 5.0
 RETRY_AFTER = "1"
 """Seconds after which a request that was not answered may be sent once more."""
 PRUNE_INTERVAL = 60.0
+HEALTH_INTERVAL = 1.0
+"""Seconds for which an answer of `/health` and `/outboxes` holds, for all who ask."""
 TOKENLESS = (
     "pecker_intake_token is not set: the secret that services show to the intake, for"
     " instance 32 random letters"
@@ -58,10 +62,16 @@ class Service:
             raise Misconfigured(TASKLESS)
         self.settings: Settings = settings
         self.intake = Intake(outbox)
-        self.outboxes = ParallelQueries(
+        self.threads = Threads(wait=WAIT)
+        each = ParallelQueries(
             {one.name: Intake(one).check for one in outboxes(outbox.app)}
         )
-        self.threads = Threads(wait=WAIT)
+        self.health = LastAnswer(
+            partial(self.threads.run, self.intake.check), interval=HEALTH_INTERVAL
+        )
+        self.outboxes = LastAnswer(
+            partial(self.threads.run, each.ask), interval=HEALTH_INTERVAL
+        )
         self.in_flight = InFlight()
         self._listener = listener
         listener.check()
@@ -120,7 +130,7 @@ class Tasks(Page):
 
     async def post(self) -> None:
         """Answer 201 once they are committed; 200 if they were before."""
-        service, body = self.service, self.request.body
+        service, body = self.service, self.received
         try:
             key = read_key(self.request.headers.get("Idempotency-Key"))
             orders = read(body, service.settings.intake_tasks)
@@ -155,7 +165,7 @@ class Health(page.OpenPage, Page):
     async def get(self) -> None:
         """Return whether tasks can be recorded."""
         try:
-            await self.service.threads.run(self.service.intake.check)
+            await self.service.health.get()
         except PeckerError:
             self.reply(HTTPStatus.SERVICE_UNAVAILABLE, {"database": "away"})
         else:
@@ -167,9 +177,8 @@ class Outboxes(page.OpenPage, Page):
 
     async def get(self) -> None:
         """Answer which of them can be reached; one that hangs delays no other."""
-        service = self.service
         try:
-            answers = await service.threads.run(service.outboxes.ask)
+            answers = await self.service.outboxes.get()
         except PeckerError as error:
             self.reply(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
             return

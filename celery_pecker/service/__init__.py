@@ -2,6 +2,7 @@
 
     listener   address, certificate, limits, signals
     page       one answer in JSON, for those with the token
+    last_answer  one question a second for all who ask
     threads    calls that block, off the event loop, only so many of them
     options    the options of the commands that serve
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tornado.httpserver import HTTPServer
+from tornado.iostream import IOStream
 
 from celery_pecker.kernel.errors import Misconfigured
 
@@ -25,6 +26,9 @@ LARGEST = 1_000_000
 HEADERS = 16_384
 BACKLOG = 1_024
 """Connections that wait to be taken: all clients come again after a restart."""
+CONNECTIONS = 500
+"""Open at a time; one more is closed at once. Each may have headers under way, and a
+file descriptor of 1,024."""
 BODY_TIMEOUT = 5.0
 """Seconds that a body may take to come."""
 IDLE_TIMEOUT = 60.0
@@ -111,9 +115,20 @@ class Service(Protocol):
         ...
 
 
+class _Server(HTTPServer):
+    """A server with a limit of connections."""
+
+    def handle_stream(self, stream: IOStream, address: tuple[str, int]) -> None:
+        """Serve a connection, or close it where there are too many."""
+        if len(self._connections) >= CONNECTIONS:
+            stream.close()
+        else:
+            super().handle_stream(stream, address)
+
+
 def make_server(app: Any, listener: Listener, *, largest: int = LARGEST) -> HTTPServer:
     """Return a server whose every wait and size is bounded; it does not listen yet."""
-    return HTTPServer(
+    return _Server(
         app,
         ssl_options=listener.tls(),
         max_body_size=largest,

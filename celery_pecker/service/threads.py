@@ -90,24 +90,24 @@ class InFlight:
     """Count requests that are not answered yet; for one event loop."""
 
     def __init__(self) -> None:
-        self._count = 0
+        self.count = 0
         self._none = asyncio.Event()
         self._none.set()
 
     def begin(self) -> None:
         """Count one more."""
-        self._count += 1
+        self.count += 1
         self._none.clear()
 
     def end(self) -> None:
         """Count one less."""
-        self._count -= 1
-        if self._count == 0:
+        self.count -= 1
+        if self.count == 0:
             self._none.set()
 
     async def wait(self, within: float) -> bool:
         """Return whether all have their answer, after so many seconds at most."""
-        if not self._count:
+        if not self.count:
             return True
         try:
             await asyncio.wait_for(self._none.wait(), within)

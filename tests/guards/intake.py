@@ -10,6 +10,34 @@ OUTAGES = "tests/integration/intake/test_outages.py"
 
 GUARDS = (
     Guard(
+        "services: no body is read without the token",
+        "celery_pecker/service/page.py",
+        "@stream_request_body\n",
+        "",
+        f"{TESTS}::test_no_body_is_read_without_the_token",
+    ),
+    Guard(
+        "services: connections are limited",
+        "celery_pecker/service/listener.py",
+        "if len(self._connections) >= CONNECTIONS:",
+        "if False:",
+        f"{TESTS}::test_connections_are_limited",
+    ),
+    Guard(
+        "services: one question an interval, however many ask for health",
+        "celery_pecker/service/last_answer.py",
+        "now - self._at >= self._interval",
+        "True",
+        f"{TESTS}::test_health_is_asked_for_once_an_interval",
+    ),
+    Guard(
+        "intake: kombu makes no object of what a request brings",
+        "celery_pecker/intake/request.py",
+        'if "__type__" in value:',
+        "if False:",
+        f"{TESTS}::test_what_is_wrong_is_named_and_nothing_is_recorded",
+    ),
+    Guard(
         "intake: a request that comes again records nothing",
         RECORD,
         'if not database.run("keep_intake_key", now=None, **row):',

@@ -31,6 +31,11 @@ UNSET = (
     envvar="THROTTLE_SERVICE_TOKEN",
     help="Instead of throttle_service_token; best from $THROTTLE_SERVICE_TOKEN.",
 )
+@click.option(
+    "--control-token",
+    envvar="THROTTLE_CONTROL_TOKEN",
+    help="Instead of throttle_control_token, which people need to change a limit.",
+)
 @click.pass_context
 def serve(
     ctx: click.Context,
@@ -38,6 +43,7 @@ def serve(
     *,
     redis_url: str | None,
     token: str | None,
+    control_token: str | None,
     **options: str | int | bool | None,
 ) -> None:
     """Take reports and answer questions, so that only this needs to reach Redis."""
@@ -48,7 +54,12 @@ def serve(
         raise click.ClickException(NO_TORNADO) from error
     # Put where they belong, so that they are checked with all others
     conf = ctx.obj.app.conf
-    for key, value in (("redis_url", redis_url), ("service_token", token)):
+    overrides = {
+        "redis_url": redis_url,
+        "service_token": token,
+        "control_token": control_token,
+    }
+    for key, value in overrides.items():
         if value:
             conf[PREFIX + key] = value
     with Context.open(ctx) as context:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from throttle.model import NOTHING, STALE, Amount, Answer, Sample, Seen
+from throttle.store.wire import KEPT, REPORT_SPAN, covered
 
 
 class Snapshot(NamedTuple):
@@ -30,16 +31,17 @@ class Snapshot(NamedTuple):
         return None if self.answer is None else self.answer.databases.get(database)
 
 
-KEPT = 10.0
-"""Seconds: as long as the store keeps windows. What is older would not be seen."""
-
-
-class Tick(NamedTuple):
-    """What was counted by the end of a tick."""
+class Counted(NamedTuple):
+    """What was counted of a database by the end of a tick."""
 
     ended: float
+    database: str
+    amount: Amount
     span: float
-    databases: Mapping[str, Amount]
+
+    def sample(self, now: float) -> Sample:
+        """Return it as a report has it."""
+        return Sample(max(now - self.ended, 0.0), self.amount, self.span)
 
 
 class Batch(NamedTuple):
@@ -51,16 +53,16 @@ class Batch(NamedTuple):
 
 
 class Backlog:
-    """Ticks in the order they came; those last sent stay together until confirmed.
+    """Counts in the order they came; those last sent stay together until confirmed.
 
     If the answer to a report is lost it is not known whether it counted. So the very
-    same ticks are resent under the same number, and newer ones wait for the next: the
-    store skips a number that it knows.
+    same counts are resent under the same number, and newer ones wait for the next: the
+    store skips a number that it knows. What is more than a report may cover waits, too.
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[Tick] = deque()
-        self._sent: deque[Tick] = deque()
+        self._waiting: deque[Counted] = deque()
+        self._sent: deque[Counted] = deque()
         self._number = 0
         self.dropped = 0.0
         """Operations that grew too old before the store confirmed them."""
@@ -71,28 +73,32 @@ class Backlog:
     def add(self, ended: float, span: float, databases: Mapping[str, Amount]) -> None:
         """Keep what was counted in the `span` seconds before, for a report.
 
-        What is too old is dropped.
+        What is older than the windows of the store is dropped.
         """
-        counted = {name: one for name, one in databases.items() if one != NOTHING}
-        if counted:
-            self._waiting.append(Tick(ended, span, counted))
-        for ticks in (self._sent, self._waiting):
-            while ticks and ended - ticks[0].ended > KEPT:
-                lost = ticks.popleft().databases.values()
-                self.dropped += sum(one.operations for one in lost)
+        self._waiting.extend(
+            Counted(ended, name, amount, span)
+            for name, amount in databases.items()
+            if amount != NOTHING
+        )
+        for counts in (self._sent, self._waiting):
+            while counts and ended - counts[0].ended > KEPT:
+                self.dropped += counts.popleft().amount.operations
 
     def batch(self, now: float) -> Batch:
         """Return what to send: what was sent and not confirmed, else the rest."""
         if not self._sent:
             if not self._waiting:
                 return Batch(0, {})
-            self._sent, self._waiting = self._waiting, deque()
+            room = REPORT_SPAN
+            while self._waiting:
+                room -= covered(self._waiting[0].span)
+                if room < 0:
+                    break
+                self._sent.append(self._waiting.popleft())
             self._number += 1
         samples: dict[str, list[Sample]] = {}
-        for tick in self._sent:
-            age = max(now - tick.ended, 0.0)
-            for name, amount in tick.databases.items():
-                samples.setdefault(name, []).append(Sample(age, amount, tick.span))
+        for counted in self._sent:
+            samples.setdefault(counted.database, []).append(counted.sample(now))
         return Batch(self._number, {name: tuple(s) for name, s in samples.items()})
 
     def confirm(self) -> None:

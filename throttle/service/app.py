@@ -10,20 +10,24 @@
     GET  /health                    does the store behind answer? no token
     GET  /live                      does this process answer? no token
 
-Everything but the last two needs the token. An error is ``{"error": "…"}``.
+Everything but the last two needs the token, and `adjust` that of people if it is set.
+An error is ``{"error": "…"}``.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 from tornado.web import Application, RequestHandler
 
+from celery_pecker.service.last_answer import LastAnswer
 from celery_pecker.service.listener import END_TIMEOUT, Listener, make_server
 from celery_pecker.service.threads import Threads
 from throttle.clock import Monotonic, monotonic, new_id
 from throttle.errors import Misconfigured, StoreUnavailable
-from throttle.model import Store
+from throttle.model import TICK, Store
 from throttle.service import pages
-from throttle.service.state import Cycles, ServiceState, ViewCache
+from throttle.service.state import Cycles, ServiceState
 from throttle.settings import Settings
 from throttle.watch import start
 
@@ -100,7 +104,7 @@ def make_app(
         settings=settings,
         store=store,
         lane=lane,
-        view_cache=ViewCache(store, lane, clock=clock),
+        last_look=LastAnswer(partial(lane.run, store.look), interval=TICK, clock=clock),
         cycles={name: Cycles(limit) for name, limit in settings.limits.items()},
         clock=clock,
     )

@@ -44,7 +44,7 @@ class Page(page.Page):
 
     def body(self) -> Mapping[str, Any]:
         """Return the document that came."""
-        return fields.document(self.request.body)
+        return fields.document(self.received)
 
 
 class Unknown(ThrottleError):
@@ -82,7 +82,7 @@ class Databases(Page):
         """Show every database that has a limit or traffic."""
 
         async def make() -> Mapping[str, object]:
-            views = await self.state.view_cache.views()
+            views = await self.state.last_look.get()
             names = sorted({*views, *self.state.settings.limits})
             return {
                 "databases": {
@@ -100,7 +100,7 @@ class OneDatabase(Page):
         """Show it, if it has a limit or traffic. Tornado has unquoted the name."""
 
         async def make() -> Mapping[str, object]:
-            view = (await self.state.view_cache.views()).get(name)
+            view = (await self.state.last_look.get()).get(name)
             if view is None and name not in self.state.settings.limits:
                 message = f"{name!r} has neither a limit nor traffic"
                 raise Unknown(message)
@@ -177,7 +177,12 @@ class Lower(Page):
 
 
 class Adjust(Page):
-    """A limit that a person sets."""
+    """A limit that a person sets; with a token of its own, if the service has one."""
+
+    def initialize(self, state: ServiceState) -> None:
+        """Require that one."""
+        super().initialize(state)
+        self.token = state.settings.control_token or self.token
 
     async def post(self, name: str) -> None:
         """Hand it to the store."""
@@ -202,7 +207,7 @@ class Health(page.OpenPage, Page):
     async def get(self) -> None:
         """Return whether the store behind answers."""
         try:
-            await self.state.view_cache.views()
+            await self.state.last_look.get()
         except ThrottleError:
             self.reply(HTTPStatus.SERVICE_UNAVAILABLE, {"store": "away"})
         else:

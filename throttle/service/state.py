@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from celery_pecker.service.last_answer import LastAnswer
 from celery_pecker.service.threads import InFlight, Threads
-from throttle.clock import Monotonic, monotonic
+from throttle.clock import Monotonic
 from throttle.errors import StoreUnavailable
 from throttle.model import (
     NOTHING,
-    TICK,
     Admission,
     Amount,
     Estimator,
@@ -23,43 +22,6 @@ from throttle.model import (
 from throttle.quota import quota, quota_without_answer
 from throttle.settings import Settings
 from throttle.store import wire
-
-
-class ViewCache:
-    """The last look, or why there is none; for one event loop."""
-
-    def __init__(
-        self, store: Store, lane: Threads, *, clock: Monotonic = monotonic
-    ) -> None:
-        self._store = store
-        self._lane = lane
-        self._clock = clock
-        self._looking: asyncio.Task[None] | None = None
-        self._at = float("-inf")
-        self._views: Mapping[str, View] = {}
-        self._away: str | None = None
-
-    async def views(self) -> Mapping[str, View]:
-        """Return what is known, at most a tick old; raises StoreUnavailable."""
-        if self._looking is None and self._clock() - self._at >= TICK:
-            self._looking = asyncio.create_task(self._look())
-        if self._looking is not None:
-            await asyncio.shield(self._looking)
-        if self._away is not None:
-            raise StoreUnavailable(self._away)
-        return self._views
-
-    async def _look(self) -> None:
-        # The age counts from before the question
-        at = self._clock()
-        try:
-            self._views = await self._lane.run(self._store.look)
-            self._away = None
-        except StoreUnavailable as error:
-            self._away = str(error)
-        finally:
-            self._at, self._looking = at, None
-
 
 CYCLE = 1.0
 
@@ -125,7 +87,8 @@ class ServiceState:
     settings: Settings
     store: Store
     lane: Threads
-    view_cache: ViewCache
+    last_look: LastAnswer[Mapping[str, View]]
+    """At most a tick old."""
     cycles: Mapping[str, Cycles]
     clock: Monotonic
     in_flight: InFlight = field(default_factory=InFlight)
@@ -133,7 +96,7 @@ class ServiceState:
     async def traffic(self, name: str) -> tuple[Amount | None, float]:
         """Return a database's traffic and the factor in force; None: not known now."""
         try:
-            view = (await self.view_cache.views()).get(name)
+            view = (await self.last_look.get()).get(name)
         except StoreUnavailable:
             return None, 1.0
         if view is None:

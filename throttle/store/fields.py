@@ -51,10 +51,10 @@ def _no_number(name: str) -> NoReturn:
     wrong("a number", "finite", name)
 
 
-def mapping(field: str, value: object) -> Mapping[str, Any]:
+def mapping(field: str, value: object, *, most: int = MOST) -> Mapping[str, Any]:
     """Return an object with not too many keys."""
-    if not isinstance(value, dict) or len(value) > MOST:
-        wrong(field, f"an object of at most {MOST} keys", value)
+    if not isinstance(value, dict) or len(value) > most:
+        wrong(field, f"an object of at most {most} keys", value)
     return value
 
 

@@ -43,12 +43,14 @@ class HttpStore:
         url: str,
         token: str,
         *,
+        control_token: str | None = None,
         timeout: float = TIMEOUT,
         clock: Monotonic = monotonic,
     ) -> None:
         self.url = url.rstrip("/")
         _check_port(self.url)
         self._token = token
+        self._control_token = control_token or token
         self._timeout = timeout
         self._clock = clock
         self._turn = threading.Lock()
@@ -112,7 +114,12 @@ class HttpStore:
         """Set the limit to so many times what the settings say, for so long."""
         body = {"factor": factor, "why": why, "seconds": seconds}
         with self._understood():
-            self._ask("POST", f"/v1/databases/{quote(database, safe='')}/adjust", body)
+            self._ask(
+                "POST",
+                f"/v1/databases/{quote(database, safe='')}/adjust",
+                body,
+                token=self._control_token,
+            )
 
     def recall(self, database: str) -> str:
         """Return nothing: the service keeps no costs."""
@@ -146,6 +153,7 @@ class HttpStore:
         *,
         timeout: float | None = None,
         retry: bool = True,
+        token: str | None = None,
     ) -> Mapping[str, Any]:
         payload = None if body is None else wire.dumped(body)
         seconds = self._timeout if timeout is None else timeout
@@ -156,7 +164,8 @@ class HttpStore:
             message = f"{self.url} is still busy with another question"
             raise StoreUnavailable(message)
         try:
-            status, reply = self._asked(method, path, payload, seconds, retry=retry)
+            question = (method, path, payload, seconds, token or self._token)
+            status, reply = self._asked(*question, retry=retry)
         finally:
             self._turn.release()
         return self._read(status, reply)
@@ -167,24 +176,25 @@ class HttpStore:
         path: str,
         payload: bytes | None,
         seconds: float,
+        token: str,
         *,
         retry: bool,
     ) -> tuple[int, bytes]:
         kept = self._wire is not None
         try:
             try:
-                return self._once(method, path, payload, seconds)
+                return self._once(method, path, payload, seconds, token)
             except DROPPED:
                 if not (kept and retry):
                     raise
-                return self._once(method, path, payload, seconds)
+                return self._once(method, path, payload, seconds, token)
         except (OSError, HTTPException, ValueError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             message = f"the throttle service at {self.url} does not answer: {reason}"
             raise StoreUnavailable(message) from error
 
     def _once(
-        self, method: str, path: str, payload: bytes | None, seconds: float
+        self, method: str, path: str, payload: bytes | None, seconds: float, token: str
     ) -> tuple[int, bytes]:
         done = False
         try:
@@ -192,7 +202,7 @@ class HttpStore:
                 self._wire = Wire.to(self.url, self._clock)
             self._wire.allow(seconds)
             headers = {
-                "Authorization": f"Bearer {self._token}",
+                "Authorization": f"Bearer {token}",
                 "Content-Type": "application/json",
             }
             connection = self._wire.connection

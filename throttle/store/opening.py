@@ -41,6 +41,7 @@ def open_store(settings: Settings, *, timeout: float | None = None) -> CheckedSt
         return http.HttpStore(
             settings.service_url,
             settings.service_token,
+            control_token=settings.control_token,
             timeout=http.TIMEOUT if timeout is None else timeout,
         )
     if settings.redis_url:

@@ -14,6 +14,7 @@ from typing import Any
 
 from throttle.model import (
     NOTHING,
+    TICK,
     Answer,
     DatabaseReport,
     Estimator,
@@ -33,9 +34,11 @@ PARTS = 5
 """Of a sample: age, operations, seconds, rows, span."""
 KEPT = 10.0
 """Seconds for which a process keeps its samples, and the store what it counted."""
-SAMPLES, SPANS = 500, 6 * KEPT
-"""Of a database, in all; 100 of 10 s after an outage. Redis spreads each over buckets
-of 100 ms and does nothing else meanwhile: a million bytes of them took it 15 s."""
+REPORT_SPAN = 300.0
+"""Seconds that the samples of a report cover together, at most. Redis spreads each over
+buckets of 100 ms and does nothing else meanwhile: 300 s take it some 40 ms."""
+DATABASES = 500
+"""In a report, at most: each takes Redis 0.15 ms, and a process counts 127 at most."""
 
 
 def dumped(document: Mapping[str, object]) -> bytes:
@@ -70,18 +73,29 @@ def report_out(report: Report) -> dict[str, object]:
 
 def report_in(body: Mapping[str, Any]) -> Report:
     """Return the report that a document is, or raise Malformed."""
+    holder = fields.text("holder", body.get("holder"))
+    parts = fields.mapping("databases", body.get("databases"), most=DATABASES)
+    databases = {
+        fields.database("databases", name): _database_report(f"databases.{name}", part)
+        for name, part in parts.items()
+    }
+    samples = [one for part in databases.values() for one in part.samples]
+    span = round(sum(covered(one.span) for one in samples), 3)
+    if span > REPORT_SPAN:
+        most = f"samples of {REPORT_SPAN:g} s together, each {TICK:g} s at least"
+        fields.wrong("databases", most, f"{len(samples)} of {span:g} s")
     return Report(
-        holder=fields.text("holder", body.get("holder")),
+        holder=holder,
         name=fields.text("name", body.get("name", ""), empty=True),
         number=fields.whole("number", body.get("number", 0)),
         answered=body.get("answered", True) is True,
-        databases={
-            fields.database("databases", name): _database_report(
-                f"databases.{name}", part
-            )
-            for name, part in fields.mapping("databases", body.get("databases")).items()
-        },
+        databases=databases,
     )
+
+
+def covered(span: float) -> float:
+    """Return a sample's part of `REPORT_SPAN`: it costs a bucket at least."""
+    return min(max(span, TICK), KEPT)
 
 
 def _database_report(field: str, value: object) -> DatabaseReport:
@@ -91,10 +105,6 @@ def _database_report(field: str, value: object) -> DatabaseReport:
         _sample(f"{field}.samples", one)
         for one in fields.listed(f"{field}.samples", body.get("samples", []))
     )
-    part = sum(min(one.span, KEPT) for one in samples)
-    if len(samples) > SAMPLES or part > SPANS:
-        wrong = f"{len(samples)} samples of {part:g} s"
-        fields.wrong(f"{field}.samples", f"at most {SAMPLES} of {SPANS:g} s", wrong)
     return DatabaseReport(
         samples=samples,
         holding=None if holding is None else _holding(f"{field}.holding", holding),

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
+from http.client import HTTPException
 from typing import Any
 
 import psycopg
 import pytest
 from celery import Celery
 
+from celery_pecker.intake import server
 from celery_pecker.intake.record import KEPT
 from celery_pecker.intake.server import Service
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.outbox import Outbox
+from celery_pecker.service import listener
 from celery_pecker.service.listener import Listener
+from celery_pecker.testing import eventually
 from tests.served import Served
 
 TOKEN = "s3same"  # noqa: S105  # a test's own
@@ -157,6 +163,23 @@ def test_a_key_is_forgotten_after_a_day(dsn: str) -> None:
         ),
         ({"task": "billing.a", "options": {"priority": 10}}, 400, "from 0 to 9"),
         ({"task": "billing.a", "options": {"shadow": "x"}}, 400, "countdown, eta"),
+        (b'{"task": "billing.a", "args": [1e999]}', 400, "a number must be finite"),
+        (
+            {"task": "billing.a", "args": [{"__type__": "uuid", "__value__": "x"}]},
+            400,
+            "an object must be without '__type__'",
+        ),
+        ({"task": "billing.a\ud800"}, 400, "the body must be text"),
+        ({"task": "billing.a", "args": ["\ud800"]}, 400, "the body must be text"),
+        (
+            {"task": "billing.a", "options": {"eta": "9999-12-31T23:59:59-23:59"}},
+            400,
+            "an instant with its offset",
+        ),
+        *(
+            ({"task": "billing.a", "options": {"queue": queue}}, 400, "of a queue")
+            for queue in ("a\r\nb", "x" * 256, "unacked", "_kombu.x", "pecker:x", "a b")
+        ),
         ({"task": "os.system"}, 403, "'os.system' is not in pecker_intake_tasks"),
     ],
 )
@@ -168,6 +191,67 @@ def test_what_is_wrong_is_named_and_nothing_is_recorded(
     assert answer[0] == status
     assert error in answer[1]["error"]
     assert rows(dsn) == []
+
+
+def test_no_body_is_read_without_the_token(intake: Served) -> None:
+    """The answer comes when the headers are there; a body of megabytes need not."""
+    for path in ("/v1/tasks", "/nowhere"):
+        with socket.create_connection(("127.0.0.1", intake.port), timeout=10) as wire:
+            head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n"
+            wire.sendall(head.encode())
+            assert wire.recv(4_096).startswith(b"HTTP/1.1 401")
+
+
+def test_half_a_body_is_no_request_in_flight(dsn: str) -> None:
+    """Its client went away: the end of the service does not wait for it."""
+    outbox = make_outbox(dsn)
+    service = Service(outbox, Listener())
+    with Served(service, token=TOKEN) as served:
+        with socket.create_connection(("127.0.0.1", served.port), timeout=10) as wire:
+            wire.sendall(
+                f"POST /v1/tasks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}"
+                "\r\nContent-Length: 900\r\n\r\n{".encode()
+            )
+            eventually(lambda: service.in_flight.count == 1)
+        eventually(lambda: service.in_flight.count == 0)
+    outbox.close()
+
+
+def test_connections_are_limited(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more is closed at once, and accepted when another one has gone."""
+    monkeypatch.setattr(listener, "CONNECTIONS", 2)
+    outbox = make_outbox(dsn)
+    served = Served(Service(outbox, Listener()), token=TOKEN)
+    with served, ExitStack() as stack:
+
+        def opened() -> socket.socket:
+            place = ("127.0.0.1", served.port)
+            return stack.enter_context(socket.create_connection(place, timeout=10))
+
+        first, _ = opened(), opened()
+        assert opened().recv(1) == b""
+        first.close()
+        eventually(
+            lambda: served.ask("GET", "/live", token=None)[0] == 200,
+            ignoring=(OSError, HTTPException),
+        )
+    outbox.close()
+
+
+def test_health_is_asked_for_once_an_interval(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many want to know: no token is needed, and no database is asked."""
+    monkeypatch.setattr(server, "HEALTH_INTERVAL", 3_600.0)
+    outbox = make_outbox(dsn)
+    with Served(Service(outbox, Listener()), token=TOKEN) as served:
+        asked = {path: served.ask("GET", path) for path in ("/health", "/outboxes")}
+        assert {status for status, _ in asked.values()} == {200}
+        with psycopg.connect(dsn) as connection:
+            connection.execute("drop table pecker_intake_keys")
+        assert post(served, {"task": "billing.charge"}, "a key")[0] == 503
+        assert {path: served.ask("GET", path) for path in asked} == asked
+    outbox.close()
 
 
 def test_without_the_token_nothing_is_recorded(intake: Served, dsn: str) -> None:

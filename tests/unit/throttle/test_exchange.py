@@ -13,6 +13,7 @@ from throttle.errors import StoreUnavailable
 from throttle.exchange import Exchanger
 from throttle.model import STALE, Amount, Answer, Holding, Reading, Report
 from throttle.settings import Settings
+from throttle.store import wire
 
 SETTINGS = Settings.read(
     {"throttle_redis_url": "redis://nowhere", "throttle_limits": {"main": 100}}
@@ -127,6 +128,20 @@ def test_a_late_turn_says_how_long_it_counted(stage: Stage) -> None:
     stage.clock.now += 0.6
     stage.turn(70)
     assert stage.store.spans == [pytest.approx(0.7)]
+
+
+def test_what_no_report_may_cover_is_told_in_several(stage: Stage) -> None:
+    """After ten seconds of frost, of more databases than one report bears."""
+    stage.turn()
+    stage.clock.now += 9.8
+    stage.meter.next = Reading({f"db {n}": Amount(1) for n in range(127)})
+    for _ in range(6):
+        stage.turn()
+    for report in stage.store.reports:
+        wire.report_in(wire.report_out(report))
+    told = sorted(database for database, _, _ in stage.store.samples)
+    assert told == sorted(f"db {n}" for n in range(127))
+    assert stage.exchanger.dropped == 0
 
 
 def test_what_is_older_than_the_windows_is_dropped_and_counted(stage: Stage) -> None:

@@ -43,6 +43,7 @@ def test_all_settings_are_read() -> None:
         "redis_url": REDIS,
         "service_url": "http://gate:8585",
         "service_token": "s3cret",
+        "control_token": "an0ther",
         "limits": {"main": 5000},
         "route": "proj.routing:database",
         "estimator": "fast",
@@ -212,7 +213,7 @@ SAID: dict[str, tuple[dict[str, object], str]] = {
     "no route": ({"throttle_route": 7}, "or the function itself, not 7"),
     "another setting": (
         {"throttle_limit": 1},
-        "throttle_limit is not a setting of throttle; allowed are throttle_estimator",
+        "throttle_limit is not a setting of throttle; allowed are throttle_control_tok",
     ),
     "an unknown database": (
         {"throttle_limits": {"main": 1}, "throttle_queues": {"q": "other"}},

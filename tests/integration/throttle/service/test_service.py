@@ -23,6 +23,7 @@ from throttle.store.http import HttpStore
 from throttle.store.redis import RedisStore
 
 LIMIT = Amount(1_000)
+PEOPLES = "people's"
 
 
 @pytest.fixture
@@ -45,8 +46,13 @@ def clients() -> Iterator[Callable[..., HttpStore]]:
     """Give a function that makes clients."""
     with ExitStack() as stack:
 
-        def make(url: str, token: str = TOKEN, timeout: float = 2.0) -> HttpStore:
-            made = HttpStore(url, token, timeout=timeout)
+        def make(
+            url: str,
+            token: str = TOKEN,
+            timeout: float = 2.0,
+            control_token: str | None = None,
+        ) -> HttpStore:
+            made = HttpStore(url, token, control_token=control_token, timeout=timeout)
             stack.callback(made.close)
             return made
 
@@ -185,6 +191,23 @@ def test_without_the_token_nothing_is_told(stand: Stand, token: str | None) -> N
         assert (status, said["error"]) == (401, "this needs the token")
     for path in ("/health", "/live"):
         assert stand.ask("GET", path, token=None)[0] == 200
+
+
+def test_people_may_have_a_token_of_their_own(
+    store: RedisStore, clients: Callable[..., HttpStore]
+) -> None:
+    """What reports cannot change a limit then; one token alone does both."""
+    with Stand(store, throttle_control_token=PEOPLES) as stand:
+        reporter = clients(stand.url)
+        reporter.exchange(counted(1, 1))
+        with pytest.raises(TokenRefused):
+            reporter.adjust("main", 0.5, "me", 60.0)
+        person = clients(stand.url, control_token=PEOPLES)
+        person.adjust("main", 0.5, "a person", 60.0)
+        assert store.look()["main"].seen.factor == 0.5
+    with Stand(store) as stand:
+        clients(stand.url).adjust("main", 0.25, "one token", 60.0)
+        assert store.look()["main"].seen.factor == 0.25
 
 
 def test_a_wrong_token_is_a_wrong_setting(

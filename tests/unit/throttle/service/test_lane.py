@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 
 import pytest
 
+from celery_pecker.service.last_answer import LastAnswer
 from celery_pecker.service.threads import Busy, InFlight, Threads
 from throttle.errors import StoreUnavailable
-from throttle.model import Seen, View
+from throttle.model import TICK, Seen, View
 from throttle.service.app import WAIT
-from throttle.service.state import NONE, ViewCache
+from throttle.service.state import NONE
 
 
 def test_what_waited_too_long_is_not_asked() -> None:
@@ -80,17 +82,18 @@ def test_all_readers_see_one_look_per_tick() -> None:
 
     async def scene() -> None:
         lane = Threads(wait=WAIT)
-        view_cache = ViewCache(store, lane, clock=lambda: now[0])  # type: ignore[arg-type]
-        seen = await asyncio.gather(*(view_cache.views() for _ in range(50)))
+        look = partial(lane.run, store.look)
+        last_look = LastAnswer(look, interval=TICK, clock=lambda: now[0])
+        seen = await asyncio.gather(*(last_look.get() for _ in range(50)))
         assert all(one.keys() == {"main"} for one in seen)
         assert store.looks == 1
         store.away, now[0] = True, 0.11
         for _ in range(3):
             with pytest.raises(StoreUnavailable, match="gone"):
-                await view_cache.views()
+                await last_look.get()
         assert store.looks == 2
         store.away, now[0] = False, 0.3
-        assert await view_cache.views()
+        assert await last_look.get()
         lane.close()
 
     asyncio.run(scene())

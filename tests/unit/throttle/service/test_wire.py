@@ -28,6 +28,10 @@ RIGHT: dict[str, Any] = {
 }
 
 
+SAMPLES = {"samples": [[0, 1, 0, 0, 0.1]] * 12}
+MANY = {str(n): SAMPLES for n in range(500)}
+
+
 def changed(path: str, value: object) -> dict[str, Any]:
     """Return the right report with one thing in it changed."""
     found = document(wire.dumped(RIGHT))
@@ -57,8 +61,10 @@ def changed(path: str, value: object) -> dict[str, Any]:
         ("databases", {"x" * 61: {}}, "a database's name"),
         ("databases/main", 7, "databases.main must be an object"),
         ("databases/main/samples", {}, "samples must be a list"),
-        ("databases/main/samples", [[0, 1, 0, 0, 0.1]] * 501, "at most 500 of 60 s"),
-        ("databases/main/samples", [[0, 1, 0, 0, 1e9]] * 7, "at most 500 of 60 s"),
+        ("databases", {str(n): {} for n in range(501)}, "at most 500 keys"),
+        ("databases/main/samples", [[0, 1, 0, 0, 0]] * 3_001, "samples of 300 s tog"),
+        ("databases/main/samples", [[0, 1, 0, 0, 1e9]] * 31, "not '31 of 310 s'"),
+        ("databases", MANY, "samples of 300 s together, each 0.1 s at least, not '60"),
         ("databases/main/samples/0", [1, 2], "samples must be a list of 5"),
         ("databases/main/samples/0/0", -1, r"samples \(age\)"),
         ("databases/main/samples/0/1", None, "samples must be a number"),
