@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from celery_pecker.flower import editing, rendering, schedules
-from celery_pecker.flower.pages import READ_ONLY, Page, register, registered
+from celery_pecker.flower.pages import HOSTS, READ_ONLY, Page, register, registered
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.errors import Misconfigured
 
@@ -21,13 +21,15 @@ GROUP = "celery_pecker.flower_pages"
 """Entry points of other packages: each names an iterable of pages."""
 
 
-def install(*, read_only: bool = False) -> None:
+def install(*, read_only: bool = False, hosts: Iterable[str] = ()) -> None:
     """Add our pages to Flower: in ``flowerconfig.py``, before it starts.
 
     Args:
         read_only: Nothing can be done on our pages, whatever the rest of Flower allows;
             set once it holds, also for pages that are there already (our command
             installs them before it reads ``flowerconfig.py``).
+        hosts: Names under which a Flower without authentication is asked for, beside
+            ``localhost`` and its addresses.
 
     """
     try:
@@ -43,6 +45,8 @@ def install(*, read_only: bool = False) -> None:
     new = [page for page in registered() if page.name not in there]
     there.update(page.name for page in new)
     urls.settings[READ_ONLY] = urls.settings.get(READ_ONLY, False) or read_only
+    names = (name.lower() for name in hosts)
+    urls.settings[HOSTS] = urls.settings.get(HOSTS, frozenset()).union(names)
     # In front, because Flower's last handler takes every address.
     urls.handlers[:0] = _handlers(new, first=first)
     urls.settings["template_loader"] = Loader(urls.settings["template_path"])

@@ -17,6 +17,8 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.views.model import View
 
 FOLDER = Path(__file__).parent
+HOSTS = "pecker_hosts"
+"""Where Flower's settings say which names it has."""
 READ_ONLY = "pecker_read_only"
 """Where Flower's settings say whether something can be done on our pages."""
 

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from flower.utils import strtobool
-from flower.views import BaseHandler
 from tornado.web import HTTPError, RequestHandler, authenticated
 
 from celery_pecker.flower.loader import OURS
+from celery_pecker.flower.own_origin import OwnOrigin
 from celery_pecker.flower.pages import (
     PLACE,
     READ_ONLY,
@@ -65,7 +65,7 @@ POLICY = (
 a stranger's page, where a click of a signed-in user would pause a schedule."""
 
 
-class View(BaseHandler):
+class View(OwnOrigin):
     """What all views of a page know."""
 
     def initialize(self, page: Page) -> None:

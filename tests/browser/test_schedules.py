@@ -328,3 +328,16 @@ def test_keys_of_one_letter_can_be_switched_off(screen: Screen) -> None:
     screen.open("/schedules")
     screen.press("/")
     assert screen.driver.switch_to.active_element == screen.find("#search")
+
+
+def test_no_name_reorders_the_words_beside_it(screen: Screen) -> None:
+    """Marks that turn text around are seen, and each name stands for itself."""
+    screen.open("/schedules")
+    shown = screen.driver.execute_script(
+        "const link = document.querySelector('.pecker-what a');"
+        "const made = pecker.el('span', {}, 'safe\\u202egnp.exe');"
+        "pecker.text(link, 'a\\u2067b');"
+        "const style = getComputedStyle(link).unicodeBidi;"
+        "return [made.textContent, link.textContent, style]"
+    )
+    assert shown == ["safe\ufffdgnp.exe", "a\ufffdb", "isolate"]

@@ -10,6 +10,20 @@ TESTS = "tests/integration/flower/test_stored.py"
 
 GUARDS = (
     Guard(
+        "flower: data is not for a name that another site gives to this address",
+        "celery_pecker/flower/own_origin.py",
+        "if not (options.basic_auth or options.auth or name in known or is_ip(name)):",
+        "if not name:",
+        "tests/integration/flower/test_install.py::test_data_is_not_for_other_sites",
+    ),
+    Guard(
+        "flower: data is not for scripts of other sites",
+        "celery_pecker/flower/own_origin.py",
+        '            self.clear_header(f"Access-Control-Allow-{name}")\n',
+        "            pass\n",
+        "tests/integration/flower/test_install.py::test_data_is_not_for_other_sites",
+    ),
+    Guard(
         "flower stored: nobody acts without Flower's authentication",
         VIEWS,
         '    @authenticated\n    async def post(self) -> None:\n        """Do it',

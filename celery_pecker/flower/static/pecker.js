@@ -19,6 +19,13 @@ window.pecker = (function () {
 
     // Elements. Text only ever goes in as text: a name may be anything, HTML too.
 
+    // Marks in it that turn text around are shown as such, and pecker.css isolates each
+    // element: it cannot reorder the words beside it.
+
+    function plain(words) {
+        return typeof words === "string" ? words.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd") : words;
+    }
+
     function el(tag, attributes, ...children) {
         const made = tag.startsWith("svg:")
             ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4))
@@ -26,12 +33,13 @@ window.pecker = (function () {
         for (const [key, value] of Object.entries(attributes || {})) {
             if (value !== null && value !== undefined) { made.setAttribute(key, value); }
         }
-        made.append(...children);
+        made.append(...children.map(plain));
         return made;
     }
 
     function text(node, words) {
-        if (node.textContent !== words) { node.textContent = words; }
+        const clean = plain(words);
+        if (node.textContent !== clean) { node.textContent = clean; }
     }
 
     function attribute(node, key, value) {

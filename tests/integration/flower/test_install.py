@@ -46,6 +46,37 @@ def test_without_authentication_one_may_look_and_not_touch(
     assert one(shared_dsn, "select bool_or(paused) from pecker_tasks") == (False,)
 
 
+def test_data_is_not_for_other_sites(
+    shared_dsn: str, start: Callable[..., Site]
+) -> None:
+    """Not by CORS, nor under a name that another site gives to this address."""
+    everyone = {"FLOWER_UNAUTHENTICATED_API": "true"}
+    site = start(shared_dsn, env=everyone, arguments="hosts=['Flower.corp']")
+    assert "access-control-allow-origin" in site.get("/healthcheck").headers
+    for path in ("/schedules", "/schedules/data"):
+        assert "access-control-allow-origin" not in site.get(path).headers
+        for host, status in (
+            ("rebound.example", 403),
+            ("rebound.example:5555", 403),
+            ("flower.corp:80", 200),
+            ("localhost:5555", 200),
+            ("[::1]:5555", 200),
+        ):
+            answer = site.client.get(f"{site.url}{path}", headers={"Host": host})
+            assert answer.status_code == status, host
+            assert ('"tick"' in answer.text) == (status == 200)
+
+
+def test_with_a_password_flower_may_have_any_name(
+    shared_dsn: str, start: Callable[..., Site]
+) -> None:
+    """A browser has no password for the name that another site gives to it."""
+    site = start(shared_dsn, "--basic_auth=ada:lovelace")
+    site.client.auth = ("ada", "lovelace")
+    answer = site.client.get(f"{site.url}/schedules/data", headers={"Host": "any.corp"})
+    assert answer.status_code == 200
+
+
 TWICE = "from celery_pecker.flower import install\ninstall()\n"
 """As our command does before Flower reads its file."""
 
