@@ -58,6 +58,7 @@ class Heartbeat:
 
     def __init__(self, settings: Settings, *, kind: str, clock: Clock) -> None:
         self._folder = folder(settings)
+        self._default = settings.heartbeat_dir is None
         self._path = self._folder / f"{_stem(settings)}-{os.getpid()}-{kind}"
         self._clock = clock
         self._start_time = _start_time(os.getpid())
@@ -91,11 +92,10 @@ class Heartbeat:
     def _write(self, text: bytes) -> None:
         # NONBLOCK: opening a pipe that no process reads would never return.
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        try:
-            beat = os.open(self._path, flags, 0o600)
-        except FileNotFoundError:
-            self._folder.mkdir(mode=_OURS, parents=True, exist_ok=True)
-            beat = os.open(self._path, flags, 0o600)
+        self._folder.mkdir(mode=_OURS, parents=True, exist_ok=True)
+        if self._default:
+            _check_private(self._folder)
+        beat = os.open(self._path, flags, 0o600)
         try:
             status = os.fstat(beat)
             if (
@@ -117,6 +117,23 @@ def folder(settings: Settings) -> Path:
     return Path(tempfile.gettempdir()) / f"celery-pecker-{os.getuid()}"
 
 
+def _check_private(path: Path) -> None:
+    """Raise PermissionError where other users may write into our default folder.
+
+    Its name is known, and another user may make it before us: a file removed or put
+    there would have probes restart what lives, or leave what hangs.
+    """
+    status = path.lstat()
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or mode & 0o22:
+        message = (
+            f"{path} (mode {mode:o}, of user {status.st_uid}) must be a folder of user"
+            f" {os.geteuid()} that no other may write into; remove it, or set"
+            " pecker_heartbeat_dir"
+        )
+        raise PermissionError(message)
+
+
 def stale_after(settings: Settings) -> float:
     """Return the seconds without a beat after which a scheduler does not live."""
     waits = WAITS * (settings.database_timeout + settings.broker_timeout)
@@ -127,10 +144,17 @@ def live_schedulers(settings: Settings, *, clock: Clock) -> list[LiveScheduler]:
     """Return the schedulers of this app and schema on this host whose process lives.
 
     Files of dead processes are removed on the way.
+
+    Raises:
+        PermissionError: other users may write into the default folder.
+
     """
     lives: list[LiveScheduler] = []
+    place = folder(settings)
+    if settings.heartbeat_dir is None and place.exists():
+        _check_private(place)
     stem = f"{_stem(settings)}-"
-    for path in sorted(folder(settings).glob(f"{stem}*")):
+    for path in sorted(place.glob(f"{stem}*")):
         pid, _, kind = path.name.removeprefix(stem).partition("-")
         if not pid.isdecimal() or not kind:
             continue

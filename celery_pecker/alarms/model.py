@@ -96,6 +96,11 @@ class Rule:
         )
 
 
+def one_line(text: str) -> str:
+    """Return a name or an error as one line: a line break would begin a forged one."""
+    return "".join(one if one.isprintable() else " " for one in text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """Something that is wrong by the tables."""
@@ -136,5 +141,5 @@ class Notice:
     def title(self) -> str:
         """One line."""
         several = len(self.subjects)
-        about = f"{several} at once" if several > 1 else self.subject
+        about = f"{several} at once" if several > 1 else one_line(self.subject)
         return f"celery-pecker: {self.event}: {self.rule}: {about}"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from celery_pecker.alarms.model import LOG, Event, Notice
+from celery_pecker.alarms.model import LOG, Event, Notice, one_line
 from celery_pecker.alarms.rules import TARGETS
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.errors import Misconfigured
@@ -45,8 +45,8 @@ def to_log(notice: Notice) -> None:
         "pecker: alarm %s: %s: %s: %s (since %s)",
         notice.event,
         notice.rule,
-        notice.subject,
-        notice.detail,
+        one_line(notice.subject),
+        one_line(notice.detail),
         notice.since.isoformat(timespec="seconds"),
         extra={"notice": notice},
     )

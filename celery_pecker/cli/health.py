@@ -89,7 +89,10 @@ def health(  # noqa: PLR0913  # what can be asked
 
 
 def _live(context: Context, document: dict[str, object]) -> bool:
-    lives = heartbeat.live_schedulers(context.settings, clock=SYSTEM)
+    try:
+        lives = heartbeat.live_schedulers(context.settings, clock=SYSTEM)
+    except PermissionError as error:
+        raise click.ClickException(str(error)) from error
     document["live"] = [asdict(life) for life in lives]
     if not context.json:
         for life in lives:

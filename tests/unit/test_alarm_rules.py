@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from celery_pecker.alarms.model import Kind
+from celery_pecker.alarms.model import Kind, Notice
 from celery_pecker.alarms.rules import read_rules, read_targets
+from celery_pecker.alarms.targets import to_log
 from celery_pecker.kernel.errors import Misconfigured
 
 TO = {"chat": "json://x", "duty": "proj:page"}
@@ -88,3 +90,25 @@ def test_targets_are_names_and_addresses() -> None:
     assert "pecker_alarms_to['chat'] is of type list" in message
     assert "secret" not in message
     assert read_targets(None) == {}
+
+
+def test_a_notice_in_the_log_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """A name or an error with line breaks would forge others; so would a title."""
+    forged = "sweep\r\n2026-01-01 pecker: alarm recovered: \x1b[2Jall\u2028well"
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    notice = Notice(
+        id=1,
+        target="log",
+        rule="silent",
+        kind="silent",
+        subject=forged,
+        event="ringing",
+        detail=forged,
+        since=at,
+        at=at,
+    )
+    to_log(notice)
+    [line] = caplog.messages
+    for text in (line, notice.title):
+        assert text.isprintable()
+        assert "sweep  2026-01-01" in text

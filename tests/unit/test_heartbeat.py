@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -147,6 +148,37 @@ def test_what_somebody_put_there_harms_nobody(
         assert heart.beats
     assert precious.read_text() == "untouched"
     assert caplog.text.count("no heartbeat for probes") == 1
+
+
+@pytest.mark.parametrize("how", ["mode", "owner", "link"])
+def test_a_folder_that_others_may_write_into_is_none(
+    settings: Settings,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+) -> None:
+    """Another user knows its name, and may make it before us."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    default = replace(settings, heartbeat_dir=None)
+    clock = Hands()
+    Heartbeat(default, kind="beat", clock=clock).beat()
+    assert len(live_schedulers(default, clock=clock)) == 1
+    place = folder(default)
+    if how == "mode":
+        place.chmod(0o770)
+    elif how == "owner":
+        if os.geteuid():
+            pytest.skip("only root can give a folder away")
+        os.chown(place, 1, -1)
+    else:
+        place.rename(tmp_path / "elsewhere")
+        place.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PermissionError, match="that no other may write into"):
+        live_schedulers(default, clock=clock)
+    Heartbeat(default, kind="worker", clock=clock).beat()
+    assert "no heartbeat for probes" in caplog.text
+    assert len([*place.iterdir()]) == 1
 
 
 def test_a_process_of_the_same_id_is_another(settings: Settings) -> None:
