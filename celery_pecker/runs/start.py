@@ -21,6 +21,10 @@ from celery_pecker.runs.run import Run
 LEAST = 0.05
 """Seconds that the question may take at least: the database decides what is late, not
 this process' idea of its clock."""
+NOT_REACHED = (
+    "the row of its entry has not reached this slot and epoch: a failover lost the"
+    " claim, the entry is gone, or no scheduler sent the message"
+)
 LOCK_SHARE = 0.8
 """The part of that time for which a locked fence is waited for."""
 
@@ -53,6 +57,7 @@ class Answer:
     started: bool
     late: bool
     repeated: bool
+    reached: bool
 
     @property
     def verdict(self) -> Verdict:
@@ -61,7 +66,9 @@ class Answer:
             return Verdict.STARTED
         if self.repeated:
             return Verdict.REPEATED
-        return Verdict.LATE if self.late else Verdict.OVERTAKEN
+        if self.late:
+            return Verdict.LATE
+        return Verdict.OVERTAKEN if self.reached else Verdict.UNKNOWN
 
 
 class Starter:
@@ -104,7 +111,7 @@ class Starter:
             return Start(
                 verdict=verdict,
                 ends=sent + _left(run, answer.now_us),
-                why=problem,
+                why=problem or ("" if answer.reached else NOT_REACHED),
             )
         return Start(verdict=Verdict.UNKNOWN, why=problem or "no connection was free")
 

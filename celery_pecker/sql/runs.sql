@@ -6,6 +6,10 @@
 -- repeated:   this very run has started before: redelivered by the broker, or published
 --             again because its confirmation was lost (the same slot, a higher epoch).
 --             Retries of the task are new attempts of the same run, and pass.
+-- reached:    the entry's row, or the clock, has come to this slot and this epoch, with some
+--             seconds for a clock that stepped back. A slot of the year 9999, or an epoch
+--             ahead of all others, was never claimed: kept as the last run that started, it
+--             would overtake each later one. A reclaim's epoch passes the row's.
 -- asked:      a requested run lies beside the grid: it may be sent after
 --             slots that are younger than the question, so only its epoch counts.
 -- lock_timeout: an older run's guarded transaction holds the row for as long as it is open.
@@ -17,8 +21,13 @@ patient as materialized (
     select set_config('lock_timeout', %(lock_timeout)s::text, true)
 ),
 claimed as materialized (
-    select task.epoch
-    from {schema}.pecker_tasks as task
+    select task.epoch,
+           %(epoch)s <= 5000000 + greatest(
+               task.epoch, (extract(epoch from clock.now) * 1000000)::bigint)
+           and (%(era)s, %(due)s::timestamptz) <= (
+               task.era, greatest(task.executed_at, clock.now + interval '5 seconds')
+           ) as reached
+    from clock, {schema}.pecker_tasks as task
     where task.name = %(name)s
 ),
 started as (
@@ -28,6 +37,7 @@ started as (
     from clock, patient
     where clock.now < %(deadline)s::timestamptz
         and not exists (select from claimed where claimed.epoch > %(epoch)s)
+        and exists (select from claimed where claimed.reached)
     on conflict (name) do update
     set era = excluded.era,
         due_at = excluded.due_at,
@@ -49,14 +59,15 @@ select (extract(epoch from clock.now) * 1000000)::bigint as now,
        coalesce(
            (fence.era, fence.due_at) = (%(era)s, %(due)s::timestamptz)
            and fence.attempt >= %(attempt)s, false
-       ) as repeated
+       ) as repeated,
+       exists (select from claimed where claimed.reached) as reached
 from clock
 left join {schema}.pecker_fences as fence on fence.name = %(name)s
 
 /* celery_pecker:hold_fence */
 -- Run inside a user's own transaction, before what it writes: until that transaction ends
 -- no newer run of the entry starts, and if one was claimed or has started there is no row
--- (I3). A run that had no start check (local, or without a timeout) takes the fence here.
+-- (I3); nor if the entry's row has not reached this slot, as in start_run. A run that had no start check (local, or without a timeout) takes the fence here.
 --
 -- bounded:  a process that is frozen with this transaction open would keep newer runs
 --           from starting. So the server ends it: at the deadline (PostgreSQL 17 on), or
@@ -100,6 +111,15 @@ held as (
         and not exists (
             select from {schema}.pecker_tasks as task
             where task.name = %(name)s and task.epoch > %(epoch)s
+        )
+        and exists (
+            select from {schema}.pecker_tasks as task
+            where task.name = %(name)s
+                and %(epoch)s <= 5000000 + greatest(
+                    task.epoch, (extract(epoch from clock.now) * 1000000)::bigint)
+                and (%(era)s, %(due)s::timestamptz) <= (
+                    task.era, greatest(task.executed_at, clock.now + interval '5 seconds')
+                )
         )
     on conflict (name) do update
     set era = excluded.era,

@@ -236,6 +236,13 @@ GUARDS = (
         f"{CALENDAR_UNITS}/test_splay_and_jitter.py",
     ),
     Guard(
+        "calendars: the work of a rule is bounded",
+        "celery_pecker/calendars/rules.py",
+        "        if next(self.steps, None) is None:\n",
+        "        if False:\n",
+        f"{CALENDAR_UNITS}/test_rules.py",
+    ),
+    Guard(
         "calendars: a rule of RFC 5545 keeps its phase however old its start",
         "celery_pecker/calendars/rules.py",
         "self._rule(start + behind * period if behind > 0 else start)",
@@ -504,6 +511,20 @@ GUARDS = (
         "celery_pecker/sql/runs.sql",
         "where claimed.epoch > %(epoch)s",
         "where false",
+        RUNS,
+    ),
+    Guard(
+        "a slot that the row has not reached does not start (I13)",
+        "celery_pecker/sql/runs.sql",
+        "        and exists (select from claimed where claimed.reached)\n",
+        "",
+        RUNS,
+    ),
+    Guard(
+        "a slot that the row has not reached guards no writes (I3)",
+        "celery_pecker/sql/runs.sql",
+        "                and %(epoch)s <= 5000000 + greatest(\n",
+        "                and 0 <= 5000000 + greatest(\n",
         RUNS,
     ),
     Guard(

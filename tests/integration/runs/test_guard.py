@@ -16,6 +16,7 @@ from celery_pecker import deadline, runs
 from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.history import Report
 from celery_pecker.kernel.clock import SYSTEM, pause
+from celery_pecker.kernel.errors import Overtaken
 from celery_pecker.kernel.rendering import render
 from celery_pecker.runs import headers
 from celery_pecker.schedules.model import task_id
@@ -142,6 +143,41 @@ def test_a_slot_does_not_start_again_after_a_younger_one(bench: Bench) -> None:
     due = datetime.fromisoformat(old["due_at"]) - timedelta(milliseconds=1)
     asked = {**again, "due_at": due.isoformat(), "asked": True}
     assert bench.deliver(look, asked)[0] == "SUCCESS"
+
+
+FAR = "9999-12-31T23:59:59+00:00"
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"epoch": 2**62},
+        {"due_at": FAR, "deadline": FAR},
+        {"due_at": FAR, "deadline": FAR, "asked": True},
+        {"due_at": FAR, "deadline": FAR, "epoch": 2**62},
+        {"era": 7},
+        {"name": "other"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("writes", [False, True], ids=["starts", "guards"])
+def test_a_slot_that_the_row_has_not_reached_silences_nothing(
+    bench: Bench, forged: dict[str, Any], writes: bool
+) -> None:
+    """Whatever writes to the broker cannot overtake the runs that are still to come."""
+    look, seen = done(bench)
+    bench.guard()
+    header = {**bench.claim(), **forged}
+    if writes:
+        run = headers.read(header, schema="public")
+        assert run is not None
+        with psycopg.connect(bench.dsn) as user, pytest.raises(Overtaken):
+            run.guard(user)
+    else:
+        assert bench.deliver(look, header)[0] == "IGNORED"
+        assert bench.refused == ["unknown"]
+    assert bench.deliver(look, bench.claim())[0] == "SUCCESS"
+    assert len(seen) == 1
 
 
 def test_retries_are_attempts_of_the_same_run(bench: Bench) -> None:
