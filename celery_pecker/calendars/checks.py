@@ -31,6 +31,10 @@ def zone_of(what: str, zone: Zone | None) -> tzinfo | None:
         refuse(what, "zone", zone, allowed)
 
 
+EARLIEST = 1900
+"""The first year of a start or an end: working days are counted from a start on."""
+
+
 def instant_of(what: str, field: str, value: Instant | None) -> datetime | None:
     """Return a datetime in whole seconds; a naive one is local time of the zone."""
     moment = value
@@ -41,10 +45,10 @@ def instant_of(what: str, field: str, value: Instant | None) -> datetime | None:
             moment = None
     if value is None:
         return None
-    if not isinstance(moment, datetime) or moment.microsecond:
+    if not isinstance(moment, datetime) or moment.microsecond or moment.year < EARLIEST:
         allowed = (
-            "a datetime in whole seconds, or its text, as '2026-03-23 18:00'; without"
-            " an offset it is local time of the zone"
+            f"a datetime in whole seconds from {EARLIEST} on, or its text, as"
+            " '2026-03-23 18:00'; without an offset it is local time of the zone"
         )
         refuse(what, field, value, allowed)
     return moment

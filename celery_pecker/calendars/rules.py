@@ -8,7 +8,7 @@ is. A rule that counts its instants (COUNT) is walked once.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from itertools import islice, takewhile
 from typing import Any, cast
@@ -18,6 +18,7 @@ from dateutil.rrule import rrulestr
 from celery_pecker.calendars import phrases
 from celery_pecker.calendars.checks import Instant, Zone, refuse
 from celery_pecker.calendars.schedule import CalendarSchedule, utc_of
+from celery_pecker.kernel.errors import Misconfigured
 
 UNITS = {"SECONDLY": 1.0, "MINUTELY": 60.0, "HOURLY": 3600.0, "DAILY": 86_400.0}
 UNITS["WEEKLY"] = 7 * UNITS["DAILY"]
@@ -34,6 +35,31 @@ MOST = 1_000
 FIRST, LAST = datetime(1, 1, 1), datetime(9999, 1, 1)  # noqa: DTZ001  # local times
 AHEAD = 16
 """Instants that are worked out at once."""
+STEPS = {"DAILY": 300_000, "WEEKLY": 300_000, "MONTHLY": 300_000, "YEARLY": 300_000}
+"""Days and times that one question may try, by FREQ: a second or so. 800 years have
+292,194 days."""
+SHORT_STEPS = 50_000
+"""The same of a FREQ of hours or less, whose steps cost more."""
+
+
+class TooManySteps(Misconfigured):
+    """The next instant of a rule is not found in STEPS."""
+
+
+class _Counted(tuple[int, ...]):  # noqa: SLOT001  # a tuple cannot have slots with names
+    """Numbers of a part of a rule; the library asks it once or more in each period.
+
+    A rule may match nothing for thousands of years (BYSETPOS), minute by minute, and
+    the library gives no control back before it has found an instant.
+    """
+
+    steps: Iterator[int]
+
+    def __contains__(self, number: object) -> bool:
+        if next(self.steps, None) is None:
+            message = "its next instant is not found in so many steps as are tried"
+            raise TooManySteps(message)
+        return super().__contains__(number)
 
 
 class RuleTimes:
@@ -70,8 +96,13 @@ class RuleTimes:
             )
             return FIRST, [*times]
         rule = self._near(max(local, self._start))
-        later = (one for one in rule if one >= local)
-        return local, [*islice(later, AHEAD)]
+        ahead: list[datetime] = []
+        try:
+            ahead.extend(islice((one for one in rule if one >= local), AHEAD))
+        except TooManySteps:
+            if not ahead:
+                raise
+        return local, ahead
 
     def comes(self) -> bool:
         """Return whether it has an instant in the 400 years from its start on.
@@ -83,6 +114,8 @@ class RuleTimes:
         late = self._start.replace(year=self._start.year + cycles * CYCLE)
         try:
             return next(iter(self._rule(late)), None) is not None
+        except TooManySteps:
+            raise
         except (OverflowError, ValueError):  # a week of the year 10000
             return False
 
@@ -110,7 +143,17 @@ class RuleTimes:
 
     def _rule(self, start: datetime, parts: Mapping[str, str] | None = None) -> Any:
         text = ";".join(f"{key}={one}" for key, one in (parts or self._parts).items())
-        return rrulestr(text, dtstart=start)
+        rule: Any = rrulestr(text, dtstart=start)
+        steps = iter(range(STEPS.get(self._parts["FREQ"], SHORT_STEPS)))
+        for part in ("_bymonth", "_byhour", "_byminute"):
+            numbers = getattr(rule, part)
+            if part == "_bymonth" and self._parts["FREQ"] != "YEARLY":
+                numbers = numbers or range(1, 13)  # in a year's periods it says more
+            if numbers:
+                counted = _Counted(numbers)
+                counted.steps = steps
+                setattr(rule, part, counted)
+        return rule
 
 
 class RRule(CalendarSchedule):
@@ -141,6 +184,8 @@ class RRule(CalendarSchedule):
         times = self._times(UTC)
         try:
             comes = times.comes()
+        except TooManySteps as error:
+            refuse(self._text, "the rule", rule, f"one of less work ({error})")
         except (ValueError, TypeError) as error:
             refuse(self._text, "the rule", rule, f"one of RFC 5545 ({error})")
         if not comes:

@@ -424,6 +424,7 @@ def test_a_read_only_flower_edits_nothing(
         save(site, "other", new=True),
         save(site, bills, version="1"),
         send(site, "remove", bills, version="1"),
+        send(site, "preview", bills, **FORM),
     ):
         assert answer.status_code == 403
         assert "read-only" in answer.json()["error"]
@@ -456,6 +457,7 @@ def test_nothing_is_edited_unless_tasks_are_allowed(
         save(site, "other", new=True),
         save(site, bills, version="1"),
         send(site, "remove", bills, version="1"),
+        send(site, "preview", bills, **FORM),
     ):
         assert answer.status_code == 403
         assert why in answer.json()["error"]

@@ -110,3 +110,33 @@ def test_what_is_wrong_is_refused_with_what_is_allowed(
     """A rule that never comes too: the search is bounded."""
     with pytest.raises(Misconfigured, match=message):
         rrule(rule, **{"start": "2026-05-04 09:00", **options})
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "FREQ=MINUTELY;BYSETPOS=366;BYSECOND=1",
+        "FREQ=SECONDLY;BYSETPOS=-2",
+        "FREQ=HOURLY;BYSETPOS=50;BYMINUTE=1",
+        "FREQ=SECONDLY;BYHOUR=4;INTERVAL=7;BYMINUTE=3;BYMONTH=2;BYMONTHDAY=29",
+    ],
+)
+def test_a_rule_of_endless_work_is_refused(rule: str) -> None:
+    """The library would try each minute of 8,000 years before it says a word."""
+    with pytest.raises(Misconfigured, match="of less work"):
+        rrule(rule, start="1970-01-01T00:00:00+00:00")
+
+
+def test_rare_instants_are_found_one_by_one() -> None:
+    """Sixteen of them together would be too many steps: those that are there count."""
+    made = rrule(
+        "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=29;BYDAY=SU", start="1970-01-01", zone=UTC
+    )
+    instants = [datetime(1970, 1, 1, tzinfo=UTC)]
+    for _ in range(20):
+        later = made.instant_after(instants[-1])
+        assert later is not None
+        instants.append(later)
+    days = [(one.month, one.day, one.isoweekday()) for one in instants[1:]]
+    assert set(days) == {(2, 29, 7)}
+    assert instants[20].year > 2400
