@@ -11,6 +11,13 @@ STORE = "celery_pecker/django/stored_schedules/store.py"
 
 GUARDS = (
     Guard(
+        "django: the right to change schedules pauses no entry of code",
+        ADMIN,
+        "                if name not in stored:",
+        "                if not name:",
+        f"{TESTS}::test_entries_of_code_are_not_paused_by_an_address",
+    ),
+    Guard(
         "django: who may only add changes nothing",
         FORM,
         "adding = self.known is None",

@@ -23,7 +23,7 @@ from celery_pecker.django.stored_schedules.changes import compared, instant
 from celery_pecker.django.stored_schedules.form import ScheduleForm, fieldsets
 from celery_pecker.django.stored_schedules.store import Store, schedules
 from celery_pecker.kernel.app_modules import load_app
-from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.errors import PeckerError, UnknownSchedule
 
 KEPT = 100
 """Changes that the page of a schedule shows: as many as there are."""
@@ -283,8 +283,13 @@ class ScheduleAdmin(Bounded):
     def _act(self, request: Any, word: str, names: Sequence[str]) -> None:
         act: Callable[[str], bool] = getattr(Store(request.user), word)
         done = []
+        stored = self.get_queryset(request).filter(pk__in=names, by_code=False)
+        stored = {*stored.values_list("pk", flat=True)}
         for name in names:
             try:
+                if name not in stored:  # the right is one for stored schedules
+                    message = "it is an entry of code, or there is none"
+                    raise UnknownSchedule(message)
                 act(name)
             except PeckerError as error:
                 self.message_user(

@@ -278,6 +278,32 @@ def test_schedules_are_run_paused_and_resumed(site: Site, schedules: Schedules) 
     ]
 
 
+def test_entries_of_code_are_not_paused_by_an_address(
+    site: Site, schedules: Schedules
+) -> None:
+    """The right to change schedules is one for those that are stored."""
+    store(schedules, "taken over")
+    declare = """insert into pecker_declarations
+        (name, task, schedule, delivery, run, stored, declared_until)
+        values (%s, 'proj.coded', 'as coded', 'at_most_once', 'dispatch', false,
+                clock_timestamp() + interval '1 hour')
+        on conflict (name) do update
+        set stored = false, declared_until = excluded.declared_until"""
+    with psycopg.connect(site.dsn, autocommit=True) as connection:
+        connection.execute(
+            "insert into pecker_tasks (name, executed_at)"
+            " values ('coded', clock_timestamp())"
+        )
+        for name in ("coded", "taken over"):
+            connection.execute(declare, [name])
+            for act in ("pause", "run"):
+                site.post(f"{LIST}{name.replace(' ', '%20')}/act/", act=act)
+        site.post(LIST, action="pause", _selected_action="taken over")
+        done = "select name from pecker_tasks where paused union all"
+        done += " select name from pecker_pending"
+        assert connection.execute(done.encode()).fetchall() == []
+
+
 def test_schedules_are_removed(site: Site, schedules: Schedules) -> None:
     """One by its page, several by the action; who did it is kept."""
     for name in ("one", "two", "three", "four"):
