@@ -200,19 +200,24 @@ def _runs(context: Context, document: dict[str, object]) -> bool:
     return not bad
 
 
-def _outbox(context: Context, document: dict[str, object], within: float) -> bool:
-    """Ask whether each outbox of the app is delivered, and say how deep it is."""
+def summaries(context: Context) -> dict[str, Summary | PeckerError]:
+    """Return what each outbox of the app holds, or why it did not answer."""
     databases = {
         name: Database.of(settings, role="cli")
         for name, settings in known(context).items()
     }
     try:
-        answers = ParallelQueries(
+        return ParallelQueries(
             {name: Overview(one).summary for name, one in databases.items()}
         ).ask()
     finally:
         for database in databases.values():
             database.close()
+
+
+def _outbox(context: Context, document: dict[str, object], within: float) -> bool:
+    """Ask whether each outbox of the app is delivered, and say how deep it is."""
+    answers = summaries(context)
     document["outbox"] = {
         name: {"error": str(one)} if isinstance(one, PeckerError) else one
         for name, one in answers.items()

@@ -216,11 +216,12 @@ select max(id) is not null from {schema}.pecker_outbox
 
 /* celery_pecker:read_outbox */
 -- The messages of a batch, after the claim's commit: no lock is held while they come.
+-- Not in order: a sort of whole messages may need a temporary file, which a server may
+-- refuse (temp_file_limit).
 select id, task, task_id, exchange, routing_key, priority, content_type,
        content_encoding, declare, headers, properties, body
 from {schema}.pecker_outbox
 where id = any (%(ids)b::bigint[]) and parked_at is null
-order by id
 
 /* celery_pecker:close_outbox_batch */
 -- The broker has the whole batch. Rows that were parked in between stay.

@@ -59,13 +59,15 @@ returning o.id, coalesce(o.epoch, 0) as epoch,
 
 /* celery_pecker:read_outbox_runs */
 -- The messages of rows that were claimed, after the claim's commit: no lock is held
--- while they come. Rows that were parked or changed since are left out.
+-- while they come. Rows that were parked or changed since are left out. Neither sorted
+-- nor joined: see read_outbox.
 select o.id, o.task, o.task_id, o.exchange, o.routing_key, o.priority, o.content_type,
        o.content_encoding, o.declare, o.headers, o.properties, o.body
-from unnest(%(ids)b::bigint[], %(epochs)b::bigint[]) as claimed (id, epoch)
-join {schema}.pecker_outbox as o on o.id = claimed.id
-where o.parked_at is null and coalesce(o.epoch, 0) = claimed.epoch
-order by o.id
+from {schema}.pecker_outbox as o
+where o.id = any (%(ids)b::bigint[])
+    and o.parked_at is null
+    and coalesce(o.epoch, 0)
+        = (%(epochs)b::bigint[])[array_position(%(ids)b::bigint[], o.id)]
 
 /* celery_pecker:start_outbox_run */
 -- A run of a row of mode 1 starts here, or not at all: one statement, one write. It

@@ -9,6 +9,7 @@ from celery_pecker.cli.context import Context
 from celery_pecker.cli.doctor import judge
 from celery_pecker.cli.doctor.finding import Finding, fail, ok, warn
 from celery_pecker.declarations import other_scheduler
+from celery_pecker.cli.health import summaries, undelivered
 from celery_pecker.kernel import migrations
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.database import Database
@@ -19,6 +20,8 @@ from celery_pecker.overview.details import differing
 from celery_pecker.sql import migrations as steps
 
 ALL = ("delete", "insert", "select", "update")
+DELIVERED_WITHIN = 60.0
+"""Seconds."""
 NEEDED = {
     **{
         name: ALL
@@ -46,6 +49,7 @@ def examine(context: Context) -> Iterator[Finding]:
         yield judge.snapshots([judge.XminHolder(*row) for row in held], vacuums=vacuums)
         yield from _schema(database, settings.app)
         yield from _schedulers(context)
+        yield from _outboxes(context)
     except DatabaseUnavailable as error:
         yield fail("database", str(error), "see that pecker_dsn is reached from here")
     except PeckerError as error:
@@ -102,6 +106,22 @@ def _schema(database: Database, app: str) -> Iterator[Finding]:
         fences=render("{schema}.pecker_fences", database.schema),
     ):
         yield judge.table(judge.Table(*row))
+
+
+def _outboxes(context: Context) -> Iterator[Finding]:
+    for name, summary in summaries(context).items():
+        check = f"outbox {name}"
+        if isinstance(summary, PeckerError):
+            yield fail(check, str(summary), "see that its DSN is reached from here")
+        elif (why := undelivered(summary, DELIVERED_WITHIN)) is not None:
+            yield fail(
+                check,
+                f"{summary.depth} due{why}; {summary.rate:.1f} sent per second",
+                "relays log what keeps them from sending (celery_pecker.outbox);"
+                " `pecker outbox` shows which tasks wait",
+            )
+        else:
+            yield ok(check, f"{summary.depth} due, none for longer than a minute")
 
 
 def _schedulers(context: Context) -> Iterator[Finding]:

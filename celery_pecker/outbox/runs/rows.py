@@ -85,13 +85,13 @@ class Rows:
         return [Pushed(*row) for row in rows]
 
     def read(self, claimed: Sequence[tuple[int, int]]) -> list[Row]:
-        """Return the messages of rows that still have the epoch of their claim."""
+        """Return the messages, by id, of rows that still have their claim's epoch."""
         rows = self._database.run(
             "read_outbox_runs",
             ids=[one[0] for one in claimed],
             epochs=[one[1] for one in claimed],
         )
-        return [Row._make(row) for row in rows]
+        return sorted(map(Row._make, rows))
 
     def start(self, ref: RowRef, options: Options) -> tuple[StartedRun | None, str]:
         """Start the run of a message, or say why not: gone, repeated or parked."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +14,13 @@ import redis
 
 from celery_pecker.cli.doctor import broker, judge
 from celery_pecker.cli.doctor.finding import Finding
-from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.database import Database
+from celery_pecker.outbox.relay.batches import Batches, Tally
 from celery_pecker.schedules.model import Delivery, Entry, Policy, RunMode
 from celery_pecker.testing import EmbeddedRedis, free_port
 from tests.integration.cli.conftest import Line
+from tests.integration.outbox_relay.rows import record
 from tests.integration.test_migrations import run
 from tests.proxy import Proxy
 
@@ -94,6 +97,29 @@ def test_what_is_wrong_in_the_database_is_found(line: Line, dsn: str) -> None:
         assert "pecker_migrations" not in lacking[1]
     finally:
         run(dsn, f"drop owned by {role}", f"drop role {role}")
+
+
+def test_an_outbox_of_which_nothing_is_sent_is_found(line: Line, dsn: str) -> None:
+    """Also while a relay is alive: what keeps it from sending may be the server."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        record(connection, 2)
+        assert grades(line)["outbox default"] == (
+            "ok",
+            "2 due, none for longer than a minute",
+        )
+        connection.execute(
+            "update pecker_outbox set created_at = now() - interval '2 minutes'"
+        )
+        grade, text = grades(line, code=1)["outbox default"]
+        assert grade == "fail"
+        assert "2 due, the oldest for 2 min; no relay runs" in text
+        with closing(Database(dsn, schema="public", timeout=20)) as database:
+            relay = Batches(database, new_id(), hold=30.0)
+            relay.announce(host="h", pid=1, tally=Tally())
+        assert (
+            "the oldest for 2 min; 0.0 sent"
+            in grades(line, code=1)["outbox default"][1]
+        )
 
 
 def test_an_old_schema_and_another_isolation_are_found(

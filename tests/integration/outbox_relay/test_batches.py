@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from celery_pecker.kernel.clock import new_id
+from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import LeaseLost
 from celery_pecker.outbox.relay.batches import Batch, Batches, Tally
+from celery_pecker.outbox.runs.holds import Holds
+from celery_pecker.outbox.runs.rows import Rows
 from tests.integration.outbox_relay.conftest import Relays
 from tests.integration.outbox_relay.rows import column, record
 
@@ -204,3 +209,20 @@ def test_relays_know_how_many_there_are(
     assert first.announce(**place, tally=Tally(sent=7, rates={"app.work": 1.5})) == 1
     outbox.execute("update pecker_outbox_relays set seen_at = now() - interval '1 min'")
     assert first.announce(**place, tally=Tally()) == 0
+
+
+def test_the_messages_of_a_batch_need_no_temporary_files(
+    dsn: str, outbox: psycopg.Connection[Any]
+) -> None:
+    """A server may allow none: nothing but ids is sorted, and that by the relay."""
+    name = sql.Identifier(outbox.info.dbname)
+    for setting in ("work_mem = '64kB'", "temp_file_limit = 0"):
+        change = sql.SQL("alter database {} set ").format(name)
+        outbox.execute(change + sql.SQL(setting))
+    ids = record(outbox, 200, body=b"x" * 1_500)
+    with closing(Database(dsn, schema="public", timeout=20)) as database:
+        relay = Batches(database, new_id(), hold=30.0)
+        assert [row.id for row in relay.read(claimed(relay))] == ids
+        outbox.execute("update pecker_outbox set mode = 1, epoch = 1, due_at = now()")
+        runs = Rows(database, Holds(first=1.0, most=1.0))
+        assert [row.id for row in runs.read([(id_, 1) for id_ in ids])] == ids
