@@ -12,6 +12,7 @@ from typing import Any
 from celery import Celery
 from celery.canvas import Signature
 
+from celery_pecker.adapters import django
 from celery_pecker.adapters.calls import awaited
 from celery_pecker.adapters.per_app import real
 from celery_pecker.kernel.database import Database
@@ -85,6 +86,7 @@ class Outbox:
         first = next(iter(known.values()))
         options.install(self.app)
         hook.install(self.app, first._outside)  # noqa: SLF001  # of this class
+        hook.install_on_commit(self.app, first._in_atomic)  # noqa: SLF001
 
     @cached_property
     def settings(self) -> Settings:
@@ -255,6 +257,10 @@ class Outbox:
     @cached_property
     def _writer(self) -> Writer:
         return Writer(self.app, self.settings, self._alias)
+
+    def _in_atomic(self) -> bool:
+        """Whether a plain call joins the transaction of Django's default alias."""
+        return self._alias == "default" and django.atomic_block("default") is not None
 
     def _outside(self) -> Writing:
         return self._writer.outside()

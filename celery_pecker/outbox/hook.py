@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
 from typing import Any, Protocol
 
 from celery_pecker.kernel.clock import SYSTEM
@@ -27,6 +28,8 @@ from celery_pecker.outbox import capture, refusals
 from celery_pecker.outbox.model import Entry, Mode
 
 INSTALLED = "_celery_pecker_outbox"
+MAPS = frozenset({"celery.map", "celery.starmap"})
+"""Celery's own tasks that run another one for each item; `chunks` are of the second."""
 
 
 class Sink(Protocol):
@@ -150,13 +153,13 @@ def install(app: Any, sink_of: Callable[[], Sink]) -> None:
     def records(name: str, **options: Any) -> bool:
         """Return whether `send_task` would record the message of such a call."""
         return not _bypasses_outbox(app, options) and (
-            block_in(app) is not None or _mode(app, name, options) is not None
+            block_in(app) is not None or _mode(app, name, None, options) is not None
         )
 
     def send_task(
         name: str, args: Any = None, kwargs: Any = None, **options: Any
     ) -> Any:
-        mode = _mode(app, name, options)
+        mode = _mode(app, name, kwargs, options)
         sink = None
         if not _bypasses_outbox(app, options):
             sink = block_in(app) or (sink_of() if mode is not None else None)
@@ -191,10 +194,52 @@ def install(app: Any, sink_of: Callable[[], Sink]) -> None:
     app.send_task = send_task
 
 
-def _mode(app: Any, name: str, options: Mapping[str, Any]) -> Mode | None:
-    """Return the mode that the task names; None: no outbox."""
+def install_on_commit(app: Any, in_atomic: Callable[[], bool]) -> None:
+    """Have `delay_on_commit` and `apply_async_on_commit` record in the transaction.
+
+    Celery's own call `delay` after Django's commit: what dies in between loses the
+    task. Of what is not recorded, or not in a transaction of Django's, that stays.
+
+    Args:
+        app: the Celery app; without Django its tasks have no such methods.
+        in_atomic: whether a call would join the transaction that they wait for.
+    """
+    for name in ("delay", "apply_async"):
+        theirs = getattr(app.Task, f"{name}_on_commit", None)
+        if theirs is not None and not hasattr(theirs, "__wrapped__"):
+            setattr(app.Task, theirs.__name__, _at_once(theirs, name, in_atomic))
+
+
+def _at_once(theirs: Any, name: str, in_atomic: Callable[[], bool]) -> Any:
+    @wraps(theirs)
+    def on_commit(self: Any, *args: Any, **kwargs: Any) -> None:
+        app = self.app
+        options = {} if name == "delay" else {**kwargs, "args": None, "kwargs": None}
+        joins = (
+            not app.conf.task_always_eager
+            and app.send_task.records(self.name, task_type=self, **options)
+            and (block_in(app) is not None or in_atomic())
+        )
+        if joins:
+            getattr(self, name)(*args, **kwargs)
+        else:
+            theirs(self, *args, **kwargs)
+
+    return on_commit
+
+
+def _mode(
+    app: Any, name: str, kwargs: Mapping[str, Any] | None, options: Mapping[str, Any]
+) -> Mode | None:
+    """Return the mode that the task names; None: no outbox.
+
+    Of `map`, `starmap` and `chunks` the task that they run says it.
+    """
+    task = options.get("task_type")
+    if name in MAPS and kwargs and isinstance(kwargs.get("task"), Mapping):
+        task, name = None, kwargs["task"].get("task")
     # As Celery itself looks for it: the app is not finalized for this.
-    task = options.get("task_type") or app._tasks.get(name)  # noqa: SLF001
+    task = task or app._tasks.get(name)  # noqa: SLF001
     return refusals.mode_of(getattr(task, "outbox", None), f"outbox of {name!r}")
 
 

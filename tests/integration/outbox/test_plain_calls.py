@@ -6,6 +6,7 @@ import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -339,3 +340,89 @@ def test_without_a_database_a_plain_call_says_so(dsn: str) -> None:
     desk = Desk(dsn, app, Outbox(app))
     with pytest.raises(DatabaseUnavailable):
         desk.task(outbox=True).delay(1)
+
+
+@pytest.mark.parametrize(("outbox", "mode"), [(True, 0), ("until_done", 1)])
+def test_maps_and_chunks_of_such_a_task_are_recorded(
+    desk: Desk, outbox: object, mode: int
+) -> None:
+    """Their message is one of Celery's own tasks; a rollback takes it back."""
+    app = make_app(desk.dsn)
+    with_alias = Desk(desk.dsn, app, Outbox(app, alias=ALIAS))
+    note = with_alias.task(outbox=outbox)
+    connection = django_connection(desk.dsn)
+    with suppress(Undo), transaction.atomic(using=ALIAS):
+        note.map([1, 2]).delay()
+        note.starmap([(1,), (2,)]).delay()
+        note.chunks([(1,), (2,)], 1).delay()
+        raise Undo
+    assert desk.rows() == []
+    with transaction.atomic(using=ALIAS):
+        note.map([1, 2]).delay()
+        note.starmap([(1,), (2,)]).delay()
+        note.chunks([(1,), (2,), (3,)], 2).delay()
+        assert desk.rows() == []
+    assert [row["task"] for row in desk.rows()] == [
+        "celery.map",
+        *["celery.starmap"] * 3,
+    ]
+    assert {row["mode"] for row in desk.rows()} == {mode}
+    connection.close()
+    with_alias.outbox.close()
+    with pytest.raises(OperationalError):
+        desk.task("plain").map([1]).delay()
+
+
+def test_delay_on_commit_records_in_the_transaction(desk: Desk) -> None:
+    """Not after its commit: what dies in between would lose it."""
+    app = make_app(desk.dsn)
+    app.task_cls = "celery.contrib.django.task:DjangoTask"
+    outbox = Outbox(app)
+    theirs = Desk(desk.dsn, app, outbox)
+    note, plain = theirs.task(outbox=True), theirs.task("plain")
+    alias = "default"
+    connection = django_connection(desk.dsn, alias)
+    written = "select task_id from pecker_outbox"
+    with transaction.atomic(), connection.cursor() as cursor:
+        note.delay_on_commit(1)
+        note.apply_async_on_commit((2,), priority=3)
+        with suppress(Undo), transaction.atomic():
+            note.delay_on_commit("undone")
+            raise Undo
+        assert len(connection.run_on_commit) == 0
+        assert len(cursor.execute(written).fetchall()) == 2
+        assert theirs.rows() == []
+        plain.delay_on_commit()
+        note.apply_async_on_commit((3,), producer=SimpleNamespace())
+        assert len(connection.run_on_commit) == 2
+        connection.run_on_commit.clear()
+    with suppress(Undo), transaction.atomic():
+        note.delay_on_commit("undone")
+        raise Undo
+    note.delay_on_commit(4)  # outside: at once
+    assert [row["priority"] for row in theirs.rows()] == [None, 3, None]
+    with transaction.atomic(), desk.outbox.transaction():
+        app.conf.task_always_eager = True
+        note.delay_on_commit(5)
+        assert len(connection.run_on_commit) == 1
+    assert len(theirs.rows()) == 3
+    connection.close()
+    outbox.close()
+
+
+def test_delay_on_commit_of_another_database_is_as_ever(desk: Desk) -> None:
+    """It waits for the commit of `default`, which the outbox would not join."""
+    app = make_app(desk.dsn)
+    app.task_cls = "celery.contrib.django.task:DjangoTask"
+    outbox = Outbox(app, alias=ALIAS)
+    theirs = Desk(desk.dsn, app, outbox)
+    note = theirs.task(outbox=True)
+    other = django_connection(desk.dsn)
+    connection = django_connection(desk.dsn, "default")
+    with transaction.atomic(), transaction.atomic(using=ALIAS):
+        note.delay_on_commit(1)
+        assert len(connection.run_on_commit) == 1
+    assert len(theirs.rows()) == 1
+    connection.close()
+    other.close()
+    outbox.close()

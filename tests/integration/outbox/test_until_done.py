@@ -42,6 +42,26 @@ def broken(*_: object) -> None:
     raise OSError(message)
 
 
+def test_a_map_of_such_a_task_is_a_row_until_all_of_it_is_done(hall: Hall) -> None:
+    """It is a run of Celery's own task, which calls the other for each item."""
+    fails = [True]
+
+    def mail(number: int) -> None:
+        hall.called.append(number)
+        if number == 2 and fails and fails.pop():
+            broken()
+
+    task = hall.task(mail, outbox="until_done")
+    task.map([1, 2]).delay()
+    task.chunks([(3,), (4,), (5,)], 2).delay()
+    assert sorted(hall.run()) == ["RETRY", "SUCCESS", "SUCCESS"]
+    assert sorted(hall.called) == [1, 2, 3, 4, 5]
+    assert hall.table.rows == 1
+    hall.table.release()
+    assert hall.run() == ["SUCCESS"]
+    assert hall.table.rows == 0
+
+
 def test_success_deletes_the_row_and_writes_the_log(hall: Hall) -> None:
     """After the result is stored and what follows is sent."""
     rows_at_callback: list[int] = []
