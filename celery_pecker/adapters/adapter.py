@@ -37,6 +37,7 @@ RIGHTS = (
     " select, insert and update on pecker_outbox, pecker_observers or, with"
     " pecker_tasks and pecker_declarations, pecker_schedules"
 )
+MISSING = "42P01"
 REFUSED: Mapping[str, tuple[type[PeckerError], str]] = {
     "25P02": (
         TransactionAborted,
@@ -44,15 +45,25 @@ REFUSED: Mapping[str, tuple[type[PeckerError], str]] = {
     ),
     "25006": (NotRecorded, "the transaction is read-only: nothing can be written"),
     "3F000": (SchemaOutdated, f"the schema of pecker_schema is not there: {MIGRATE}"),
-    "42P01": (SchemaOutdated, f"a table of celery-pecker is not there: {MIGRATE}"),
+    MISSING: (SchemaOutdated, f"a table of celery-pecker is not there: {MIGRATE}"),
     "42703": (SchemaOutdated, f"a table of celery-pecker is older: {MIGRATE}"),
     "42501": (Misconfigured, RIGHTS),
 }
 """By SQLSTATE: what PostgreSQL refuses, in our words. All else is the caller's."""
 
 
+Taken = Callable[[object], Callable[[object], Flow[object]] | None]
+"""Takes out what was kept for a transaction or savepoint, or (None) for all of them;
+returns the flow that writes it, None where there is nothing."""
+
+
 class Adapter(Protocol):
     """A transaction that is open, on a connection that blocks."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, failed or not."""
+        ...
 
     @property
     def database_key(self) -> object:
@@ -81,6 +92,29 @@ class AsyncAdapter(Protocol):
         """Return what the flow for this place returns, after the same refusals."""
         ...
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, failed or not."""
+        ...
+
+    def innermost(self) -> object:
+        """Return what `follow` knows the open transaction or savepoint by.
+
+        Nothing is asked of the server.
+
+        Raises:
+            NotRecorded: as `Adapter.require`, as far as it is known here.
+        """
+        ...
+
+    def follow(self, taken: Taken) -> Callable[[], None]:
+        """Write what was kept for a transaction or savepoint before that is committed.
+
+        What is rolled back is taken out too, and not sent. Ended by the function that
+        is returned.
+        """
+        ...
+
 
 def drive(adapter: Adapter, flow_in: Callable[[object], Flow[T]]) -> T:
     """Return what the flow for the adapter's place returns."""
@@ -104,21 +138,25 @@ def _run(adapter: Adapter, statement: Statement) -> Rows:
 
 
 def raise_refusal(error: BaseException) -> None:
-    """Raise in our words what a driver says PostgreSQL refused; return for all else."""
-    refused = REFUSED.get(_sqlstate(error) or "")
-    if refused is not None:
-        kind, text = refused
-        raise kind(text) from error
+    """Raise in our words what a driver says PostgreSQL refused; return for all else.
+
+    A table that is missed and is none of ours is the caller's: of a trigger, say.
+    """
+    state, text = _refusal(error)
+    refused = REFUSED.get(state)
+    if refused is not None and (state != MISSING or "pecker_" in text):
+        kind, message = refused
+        raise kind(message) from error
 
 
-def _sqlstate(error: BaseException) -> str | None:
-    """Return the SQLSTATE of any driver's error, also inside a library's own."""
+def _refusal(error: BaseException) -> tuple[str, str]:
+    """Return SQLSTATE and text of any driver's error, also inside a library's own."""
     inner: Any = error
     for _ in range(4):
         if inner is None:
             break
         state = getattr(inner, "sqlstate", None) or getattr(inner, "pgcode", None)
         if isinstance(state, str):
-            return state
+            return state, str(inner)
         inner = getattr(inner, "orig", None) or inner.__cause__
-    return None
+    return "", ""

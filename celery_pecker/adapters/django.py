@@ -56,6 +56,14 @@ class DjangoAdapter:
         settings = self._connection.settings_dict
         return tuple(str(settings.get(name)) for name in ("HOST", "PORT", "NAME"))
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether an atomic block or, without autocommit, a transaction is open."""
+        connection = self._connection
+        if connection.in_atomic_block or connection.connection is None:
+            return bool(connection.in_atomic_block)
+        return bool(connection.connection.info.transaction_status)  # 0: idle
+
     def require(self) -> None:
         """Refuse a connection without a transaction that can be joined."""
         connection = self._connection

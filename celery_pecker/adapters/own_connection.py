@@ -11,6 +11,8 @@ from celery_pecker.kernel.database import Database
 class OwnAdapter:
     """Runs statements over a connection of ours: each of them commits."""
 
+    in_transaction = True
+
     def __init__(self, database: Database) -> None:
         self.database = database
 

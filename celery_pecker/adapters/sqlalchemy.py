@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
-from celery_pecker.adapters.adapter import Flow, Rows, Statement, drive
+from celery_pecker.adapters.adapter import Flow, Rows, Statement, Taken, drive
 from celery_pecker.kernel.errors import NoTransaction, NotRecorded, TransactionAborted
 
 T = TypeVar("T")
@@ -60,18 +60,14 @@ class SQLAlchemyAdapter:
         takes = hasattr(self._bound, "exec_driver_sql")
         return self._bound if takes else self._bound.connection()
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return bool(self._bound.in_transaction())
+
     def require(self) -> None:
         """Refuse what has no transaction that can be joined."""
-        bound = self._bound
-        if getattr(bound, "closed", False):
-            message = "connection is closed: a transaction needs an open one"
-            raise NotRecorded(message)
-        if bound.in_transaction() and not _active(bound):
-            message = (
-                "the transaction of the connection or session failed before: it can"
-                " only be rolled back"
-            )
-            raise TransactionAborted(message)
+        _refuse_ended(self._bound)
         connection = self._connection
         if connection.dialect.name != "postgresql":
             message = (
@@ -120,6 +116,69 @@ class AsyncSQLAlchemyAdapter:
 
         result: T = await self._bound.run_sync(work)
         return result
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return bool(self._bound.in_transaction())
+
+    def innermost(self) -> object:
+        """Return the transaction or savepoint; as with a statement, one is begun."""
+        blocking = self._blocking
+        _refuse_ended(blocking)
+        return _innermost(blocking) or blocking.begin()
+
+    def follow(self, taken: Taken) -> Callable[[], None]:
+        """Write what was kept by SQLAlchemy's events, in which a statement may run."""
+        blocking = self._blocking
+
+        def write(within: object) -> None:
+            flow_in = taken(within)
+            if flow_in is not None:
+                drive(SQLAlchemyAdapter(blocking), flow_in)
+
+        listeners: dict[str, Callable[..., object]] = {
+            "commit": lambda *_: write(None),
+            "release_savepoint": lambda *_: write(_innermost(blocking)),
+            "rollback": lambda *_: taken(None),
+            "rollback_savepoint": lambda *_: taken(_innermost(blocking)),
+        }
+        if hasattr(self._bound, "sync_session"):
+            listeners = {
+                "before_commit": lambda _: write(_innermost(blocking)),
+                "after_soft_rollback": lambda _, ended: taken(ended),
+            }
+        event = sys.modules["sqlalchemy"].event
+        for name, listener in listeners.items():
+            event.listen(blocking, name, listener)
+
+        def end() -> None:
+            for name, listener in listeners.items():
+                event.remove(blocking, name, listener)
+
+        return end
+
+    @property
+    def _blocking(self) -> Any:
+        """The session or connection that it stands for."""
+        session = getattr(self._bound, "sync_session", None)
+        return self._bound.sync_connection if session is None else session
+
+
+def _innermost(blocking: Any) -> Any:
+    return blocking.get_nested_transaction() or blocking.get_transaction()
+
+
+def _refuse_ended(bound: Any) -> None:
+    if getattr(bound, "closed", False):
+        message = "connection is closed: a transaction needs an open one"
+        raise NotRecorded(message)
+    if bound.in_transaction() and not _active(bound):
+        message = (
+            "the transaction of the connection or session failed before: it can"
+            " only be rolled back"
+        )
+        raise TransactionAborted(message)
 
 
 def _active(bound: Any) -> bool:

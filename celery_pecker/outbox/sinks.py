@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
 from typing import Any
 
+from celery_pecker.adapters.adapter import Adapter, AsyncAdapter, Flow
 from celery_pecker.kernel.errors import NotRecorded
 from celery_pecker.outbox import hook
 from celery_pecker.outbox.model import Entry, Mode
@@ -33,6 +34,33 @@ class Gathering:
     def take_all(self, entries: list[Entry], *, copies: bool) -> list[str]:  # noqa: ARG002  # each is kept alike
         """Keep messages that were built for one call."""
         return [self.take(entry) for entry in entries]
+
+
+class Joined:
+    """Holds a block to its transaction: what is sent after that has ended is refused.
+
+    It would join the next one, which may never be committed.
+    """
+
+    def __init__(self, adapter: Adapter | AsyncAdapter) -> None:
+        self._adapter = adapter
+        self._begun = adapter.in_transaction
+
+    def begin(self) -> None:
+        """Note that the block has had a transaction."""
+        self._begun = True
+
+    def check(self) -> None:
+        """Raise NotRecorded if that has ended, and no other one was begun."""
+        if self._adapter.in_transaction:
+            self._begun = True
+        elif self._begun:
+            message = (
+                "the transaction of this block of the outbox has ended, and none was"
+                " begun after it: end the block with the transaction, or begin"
+                " another one before you send"
+            )
+            raise NotRecorded(message)
 
 
 class Writing:
@@ -69,19 +97,17 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
     It may be entered inside of itself, and by several threads or tasks at once: each
     has its blocks in its own context (`hook`).
 
-    With `with` each message is written at once. With `async with` they are kept, and
-    written when the block ends without an exception: a call of Celery's cannot await.
+    With `with` each message is written at once. With `async with` they are kept, since
+    a call of Celery's cannot await, and written before the transaction or savepoint in
+    which they were sent is committed, at the latest when the block ends without an
+    exception.
     """
 
     def __init__(
-        self,
-        writing: Callable[[], Writing],
-        gathering: Callable[[], Gathering],
-        awrite: Callable[[list[Entry]], Awaitable[object]],
+        self, writing: Callable[[], Writing], keeping: Callable[[], Keeping]
     ) -> None:
         self._writing = writing
-        self._gathering = gathering
-        self._awrite = awrite
+        self._keeping = keeping
 
     def __enter__(self) -> None:
         hook.enter(self._writing(), by=self)
@@ -90,7 +116,7 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
         hook.leave(by=self)
 
     async def __aenter__(self) -> None:
-        hook.enter(self._gathering(), by=self)
+        hook.enter(self._keeping(), by=self)
 
     async def __aexit__(
         self,
@@ -98,20 +124,37 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        gathered = hook.leave(by=self)
-        assert isinstance(gathered, Gathering)  # noqa: S101  # as it was entered
-        if error is None and gathered.entries:
-            await self._awrite(gathered.entries)
+        keeping = hook.leave(by=self)
+        assert isinstance(keeping, Keeping)  # noqa: S101  # as it was entered
+        await keeping.close(writes=error is None)
 
 
-class Awaited(Gathering):
+class Keeping(Gathering):
     """Keeps messages until they can be awaited; their ids are final at once."""
+
+    def __init__(
+        self,
+        app: Any,
+        *,
+        limit: int,
+        owner: object,
+        adapter: AsyncAdapter,
+        flow_of: Callable[[list[Entry]], Callable[[object], Flow[object]]],
+    ) -> None:
+        super().__init__(app, mode=None, limit=limit, owner=owner)
+        self._adapter = adapter
+        self._flow_of = flow_of
+        self._kept: list[tuple[object, Entry]] = []
+        """Each with the transaction or savepoint in which it was sent."""
+        self._joined = Joined(adapter)
+        self._end = adapter.follow(self._taken)
 
     def take(self, entry: Entry) -> str:
         """Keep a message that has no key.
 
         Raises:
-            NotRecorded: it has one: which task it will be is known too late.
+            NotRecorded: it has one: which task it will be is known too late. Or it
+                cannot be written: the transaction has failed or ended.
         """
         if entry.key is not None:
             message = (
@@ -119,4 +162,42 @@ class Awaited(Gathering):
                 " asend(…, dedupe_key=…), which awaits which task it will be"
             )
             raise NotRecorded(message)
-        return super().take(entry)
+        self._joined.check()
+        self._kept.append((self._adapter.innermost(), entry))
+        self._joined.check()  # that may have begun one
+        return entry.message.task_id
+
+    async def close(self, *, writes: bool) -> None:
+        """End the block; write what it still has.
+
+        Raises:
+            NotRecorded: that was sent in another transaction or savepoint than the one
+                in which the block ends.
+        """
+        try:
+            if not writes or not self._kept:
+                return
+            self._joined.check()
+            flow_in = self._taken(self._adapter.innermost())
+            if self._kept:
+                message = (
+                    f"{len(self._kept)} messages of this block were sent in another"
+                    " transaction or savepoint than the one in which it ends: end"
+                    " savepoints inside of the block in which they were begun"
+                )
+                raise NotRecorded(message)
+            if flow_in is not None:
+                await self._adapter.drive(flow_in)
+        finally:
+            self._end()
+
+    def _taken(self, within: object) -> Callable[[object], Flow[object]] | None:
+        self._joined.begin()
+        kept, self._kept = self._kept, []
+        entries = []
+        for one in kept:
+            if within is None or one[0] is within:
+                entries.append(one[1])
+            else:
+                self._kept.append(one)
+        return self._flow_of(entries) if entries else None

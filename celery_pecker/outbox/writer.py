@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox import hook
 from celery_pecker.outbox.model import Entry
 from celery_pecker.outbox.recording import Recorder
-from celery_pecker.outbox.sinks import Awaited, Using, Writing
+from celery_pecker.outbox.sinks import Joined, Keeping, Using, Writing
 
 T = TypeVar("T")
 
@@ -76,18 +76,20 @@ class Writer:
 
         def writing() -> Writing:
             adapter = adapter_of(connection)
-            adapter.require()
+            if adapter.in_transaction:
+                adapter.require()
             return self._in(adapter)
 
-        def gathering() -> Awaited:
-            async_adapter_of(connection)
-            return Awaited(self._app, mode=None, limit=self._limit, owner=self)
+        def keeping() -> Keeping:
+            return Keeping(
+                self._app,
+                limit=self._limit,
+                owner=self,
+                adapter=async_adapter_of(connection),
+                flow_of=lambda entries: partial(self._recorder.flow, entries, False),
+            )
 
-        def awrite(entries: list[Entry]) -> Awaitable[object]:
-            flow_in = partial(self._recorder.flow, entries, False)
-            return async_adapter_of(connection).drive(flow_in)
-
-        return Using(writing, gathering, awrite)
+        return Using(writing, keeping)
 
     @contextmanager
     def transaction(self) -> Iterator[Database]:
@@ -109,8 +111,13 @@ class Writer:
         self._blocks.close()
 
     def _in(self, adapter: Adapter) -> Writing:
+        joined = Joined(adapter)
+
         def write(entries: list[Entry], copies: bool) -> list[str]:
-            return drive(adapter, partial(self._recorder.flow, entries, copies))
+            joined.check()
+            ids = drive(adapter, partial(self._recorder.flow, entries, copies))
+            joined.begin()
+            return ids
 
         return Writing(self._app, self._limit, write, owner=self)
 

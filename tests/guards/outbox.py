@@ -25,6 +25,7 @@ NAMES = "tests/integration/outbox/test_names_of_outboxes.py"
 WORKERS = "tests/integration/outbox/test_workers.py"
 ODD_USES = "tests/integration/outbox/test_odd_uses.py"
 NESTED = "tests/integration/outbox/test_nested_blocks.py"
+AWAITED = "tests/integration/outbox/test_awaited_blocks.py"
 KEYS = "tests/integration/outbox_relay/test_keys.py"
 HOOK = "celery_pecker/outbox/hook.py"
 CALLS = "tests/integration/outbox/test_plain_calls.py"
@@ -132,9 +133,51 @@ GUARDS = (
     Guard(
         "outbox: a block that ends by an exception writes nothing",
         "celery_pecker/outbox/sinks.py",
-        "        if error is None and gathered.entries:\n",
-        "        if gathered.entries:\n",
+        "            if not writes or not self._kept:\n",
+        "            if not self._kept:\n",
         f"{TRANSACTIONS}::test_an_awaited_block_writes_what_was_sent_at_its_end",
+    ),
+    Guard(
+        "outbox: what an awaited session sends is written before its commit",
+        "celery_pecker/adapters/sqlalchemy.py",
+        "lambda _: write(_innermost(blocking)),",
+        "lambda _: None,",
+        f"{AWAITED}::test_a_commit_inside_of_the_block_records_what_was_sent_before",
+    ),
+    Guard(
+        "outbox: what an awaited psycopg sends is written before what follows",
+        "celery_pecker/adapters/psycopg3.py",
+        "            await write()\n",
+        "            pass\n",
+        f"{AWAITED}::test_savepoints_inside_of_the_block_hold",
+    ),
+    Guard(
+        "outbox: a block whose transaction has ended takes nothing",
+        "celery_pecker/outbox/sinks.py",
+        "        elif self._begun:\n",
+        "        elif False:\n",
+        f"{AWAITED}::test_a_block_that_outlives_its_transaction_raises",
+    ),
+    Guard(
+        "outbox: what was sent in another savepoint is not written in this one",
+        "celery_pecker/outbox/sinks.py",
+        "if within is None or one[0] is within:",
+        "if True:",
+        f"{AWAITED}::test_a_savepoint_whose_statement_failed_takes_its_messages_along",
+    ),
+    Guard(
+        "outbox: an error of the caller's pipeline is the caller's",
+        "celery_pecker/adapters/psycopg3.py",
+        "        with _pipeline(self._connection):\n            pass\n",
+        "",
+        f"{ODD_USES}::test_in_pipeline_mode_it_is_as_without",
+    ),
+    Guard(
+        "outbox: delay_on_commit records in the transaction",
+        HOOK,
+        "            and (block_in(app) is not None or in_atomic())\n",
+        "            and False\n",
+        f"{CALLS}::test_delay_on_commit_records_in_the_transaction",
     ),
     Guard(
         "outbox: a block that ends ends itself, not the one inside of it",

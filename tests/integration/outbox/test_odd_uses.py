@@ -20,10 +20,16 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.kernel.errors import NotRecorded
+from celery_pecker.kernel.errors import NoTransaction, NotRecorded
 from celery_pecker.outbox import Outbox
 from tests.integration.outbox.conftest import Desk, make_app
-from tests.integration.outbox.doors import ALIAS, Undo, django_connection, url
+from tests.integration.outbox.doors import (
+    ALIAS,
+    DOORS,
+    Undo,
+    django_connection,
+    url,
+)
 
 
 def test_who_outlives_a_block_cannot_send_into_it(desk: Desk) -> None:
@@ -175,6 +181,7 @@ def test_rows_of_another_form_and_cursors_of_the_client_do_no_harm(desk: Desk) -
     factories: list[dict[str, Any]] = [
         {"row_factory": dict_row},
         {"cursor_factory": psycopg.ClientCursor},
+        {"cursor_factory": psycopg.RawCursor},
         {"prepare_threshold": 0},
     ]
     for options in factories:
@@ -186,7 +193,65 @@ def test_rows_of_another_form_and_cursors_of_the_client_do_no_harm(desk: Desk) -
         connection.execute("select 1")
         sent.append(desk.outbox.send(note.s(), connection=connection))
     assert desk.ids() == [*dict.fromkeys(one.id for one in sent)]
-    assert len(desk.ids()) == 5
+    assert len(desk.ids()) == 6
+
+
+def test_in_pipeline_mode_it_is_as_without(desk: Desk) -> None:
+    """Also the first thing in it, a key, and a rollback; and awaited."""
+    note = desk.task()
+    sent = []
+    with psycopg.connect(desk.dsn, autocommit=True) as connection:
+        with connection.pipeline(), connection.transaction():
+            sent.append(desk.outbox.send(note.s(), connection=connection))
+            rows = [(number,) for number in range(3)]
+            sent += desk.outbox.send_many(note, rows, connection=connection)
+            for _ in range(2):
+                key: Any = {"connection": connection, "dedupe_key": "one"}
+                sent.append(desk.outbox.send(note.s(), **key))
+        with suppress(Undo), connection.pipeline(), connection.transaction():
+            desk.outbox.send(note.s(), connection=connection)
+            raise Undo
+        with connection.pipeline(), pytest.raises(NoTransaction):
+            desk.outbox.send(note.s(), connection=connection)
+
+    async def awaited() -> None:
+        async with (
+            await psycopg.AsyncConnection.connect(
+                desk.dsn, cursor_factory=psycopg.AsyncRawCursor
+            ) as connection,
+            connection.pipeline(),
+        ):
+            sent.append(await desk.outbox.asend(note.s(), connection=connection))
+
+    asyncio.run(awaited())
+    assert sent[4].id == sent[5].id
+    assert desk.ids() == [*dict.fromkeys(one.id for one in sent)]
+
+
+def test_a_table_that_the_caller_misses_is_not_a_missing_migration(desk: Desk) -> None:
+    """Neither of a pipeline's statement before ours, nor of a trigger on our table."""
+    note = desk.task()
+    with psycopg.connect(desk.dsn) as connection, connection.pipeline():
+        connection.execute("insert into nowhere values (1)")
+        with pytest.raises(psycopg.errors.UndefinedTable, match="nowhere"):
+            desk.outbox.send(note.s(), connection=connection)
+        connection.rollback()
+    with psycopg.connect(desk.dsn) as connection:
+        connection.execute(
+            "create function audit() returns trigger language plpgsql as"
+            " $$begin insert into nowhere values (1); return new; end$$"
+        )
+        connection.execute(
+            "create trigger audit after insert on pecker_outbox"
+            " execute function audit()"
+        )
+    for kind in ("psycopg", "sqlalchemy-session-psycopg2", "django"):
+        with (
+            DOORS[kind](desk.dsn) as door,
+            pytest.raises(Exception, match='relation "nowhere" does not exist'),
+        ):
+            desk.outbox.send(note.s(), connection=door.connection)
+    assert desk.ids() == []
 
 
 def test_a_key_in_the_header_of_a_chord_is_refused(desk: Desk) -> None:
