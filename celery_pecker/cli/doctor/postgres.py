@@ -8,8 +8,8 @@ from collections.abc import Generator, Iterator
 from celery_pecker.cli.context import Context
 from celery_pecker.cli.doctor import judge
 from celery_pecker.cli.doctor.finding import Finding, fail, ok, warn
-from celery_pecker.declarations import other_scheduler
 from celery_pecker.cli.health import summaries, undelivered
+from celery_pecker.declarations import other_scheduler
 from celery_pecker.kernel import migrations
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.database import Database
