@@ -400,7 +400,7 @@ def test_delay_on_commit_records_in_the_transaction(desk: Desk) -> None:
         note.delay_on_commit("undone")
         raise Undo
     note.delay_on_commit(4)  # outside: at once
-    assert [row["priority"] for row in theirs.rows()] == [None, 3, None]
+    assert [row["priority"] for row in theirs.rows()] == [0, 3, 0]
     with transaction.atomic(), desk.outbox.transaction():
         app.conf.task_always_eager = True
         note.delay_on_commit(5)
