@@ -21,7 +21,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
 	2>/dev/null && { command -v $$python; break; }; done)
 
-.PHONY: help install demo test coverage browser lint types docs bench compat interop guards soak size check smoke lock clean
+.PHONY: help install demo test coverage browser lint types docs bench compat field interop guards soak size check smoke lock clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
@@ -69,6 +69,9 @@ bench: install ## ours and the peers', side by side, with charts
 VERSIONS ?= 5.5 5.6
 compat: install ## tests on other versions: VERSIONS="5.5 django-6.1 flower-2.0", QUICK=1
 	$(BIN)/python -m tests.compat --jobs $(JOBS) $(if $(QUICK),--quick) $(VERSIONS)
+
+field: install ## adopts public applications from the registry, as their operators would (long; NAMES="nautobot")
+	$(BIN)/python -m tests.field $(NAMES)
 
 interop: install ## Celery's integration suite, plain and with all of our steps (long)
 	$(BIN)/python -m tests.interop

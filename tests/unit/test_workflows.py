@@ -110,6 +110,12 @@ def test_each_list_of_tests_on_other_versions_is_run_every_night() -> None:
     assert names - {""} == OTHERS.keys() - {"postgresql"}
 
 
+def test_public_applications_are_adopted_every_night() -> None:
+    """All of them; no change waits for what a registry has today."""
+    [path] = [path for path in WORKFLOWS if path.stem == "nightly"]
+    assert "make field" in commands(path)
+
+
 def test_hooks_before_a_commit_make_targets_that_exist() -> None:
     """They run the tools of the locked environment."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
