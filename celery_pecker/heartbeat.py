@@ -6,6 +6,9 @@ turns; in an outage of PostgreSQL too, since a restart would heal nothing. The f
 when the scheduler was stopped. A file that has become old while its process lives
 is a scheduler that hangs or has died within its process; that of a dead process means
 nothing and is removed.
+
+``python -m celery_pecker.heartbeat [FOLDER]`` asks without the app, whose import may
+take seconds: it ends with 0 if all schedulers that beat there turn, of any app.
 """
 
 from __future__ import annotations
@@ -14,13 +17,14 @@ import logging
 import os
 import re
 import stat
+import sys
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from celery_pecker.kernel.clock import Clock
+from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -73,7 +77,8 @@ class Heartbeat:
             return
         self._last = now
         try:
-            self._write(f"{FORM.format(now)}{self._start_time}\n".encode())
+            lines = f"{FORM.format(now)}{self._start_time}\n{self._stale_after}\n"
+            self._write(lines.encode())
         except OSError as error:
             if not self._failed:
                 logger.warning("pecker: no heartbeat for probes: %s", error)
@@ -114,6 +119,10 @@ def folder(settings: Settings) -> Path:
     """Return where the schedulers of this host show life."""
     if settings.heartbeat_dir is not None:
         return Path(settings.heartbeat_dir)
+    return _usual_folder()
+
+
+def _usual_folder() -> Path:
     return Path(tempfile.gettempdir()) / f"celery-pecker-{os.getuid()}"
 
 
@@ -149,15 +158,26 @@ def live_schedulers(settings: Settings, *, clock: Clock) -> list[LiveScheduler]:
         PermissionError: other users may write into the default folder.
 
     """
-    lives: list[LiveScheduler] = []
     place = folder(settings)
     if settings.heartbeat_dir is None and place.exists():
         _check_private(place)
     stem = f"{_stem(settings)}-"
+    return _lives(place, stem, clock, stale_after(settings))
+
+
+def _lives(
+    place: Path, stem: str, clock: Clock, stale_after: float | None = None
+) -> list[LiveScheduler]:
+    """Return the schedulers whose files begin with this; "": all.
+
+    Without `stale_after` each goes by what its own file says.
+    """
+    lives: list[LiveScheduler] = []
     for path in sorted(place.glob(f"{stem}*")):
-        pid, _, kind = path.name.removeprefix(stem).partition("-")
-        if not pid.isdecimal() or not kind:
+        parts = path.name.removeprefix(stem).rsplit("-", 2)
+        if len(parts) != (2 if stem else 3) or not parts[-2].isdecimal():
             continue
+        pid, kind = parts[-2:]
         read = _read(path)
         if not _there(int(pid)) or (
             read and read[1] not in ("", _start_time(int(pid)))
@@ -167,18 +187,18 @@ def live_schedulers(settings: Settings, *, clock: Clock) -> list[LiveScheduler]:
             continue
         if read is not None:
             age = clock.monotonic() - read[0]
-            stale = not 0 <= age <= stale_after(settings)
+            stale = not 0 <= age <= (stale_after or read[2])
             lives.append(LiveScheduler(pid=int(pid), kind=kind, age=age, stale=stale))
     return lives
 
 
-def _read(path: Path) -> tuple[float, str] | None:
-    """Return the last beat, and when the process that beat was born."""
+def _read(path: Path) -> tuple[float, str, float] | None:
+    """Return the last beat, when its process was born, and after what it is stale."""
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             return None
-        beat, _, born = path.read_text().partition("\n")
-        return float(beat), born.partition("\n")[0]
+        beat, born, stale, *_ = f"{path.read_text()}\n{STALE}\n".split("\n")
+        return float(beat), born, float(stale or STALE)
     except (OSError, ValueError):
         return None  # removed or just made
 
@@ -211,3 +231,27 @@ def _stem(settings: Settings) -> str:
     """Return what the files of this app and schema begin with, and no others."""
     exactly = sha256(f"{settings.app}\0{settings.schema}".encode()).hexdigest()[:8]
     return f"{_UNSAFE.sub('_', f'{settings.app}_{settings.schema}')[:80]}-{exactly}"
+
+
+def main(words: list[str]) -> int:
+    """Print who lives, as `pecker health --live` does; return its exit code."""
+    place = Path(words[0]) if words else _usual_folder()
+    if not words and place.exists():
+        _check_private(place)
+    lives = _lives(place, "", SYSTEM)
+    for line in described(lives, place):
+        print(line)  # noqa: T201 — for who reads why a probe failed
+    return int(not lives or any(life.stale for life in lives))
+
+
+def described(lives: list[LiveScheduler], place: Path) -> list[str]:
+    """Return a line for each scheduler, or one that there is none."""
+    words = {True: "hangs", False: "lives"}
+    return [
+        f"{life.kind} {life.pid} {words[life.stale]}, turned {life.age:.1f} s ago"
+        for life in lives
+    ] or [f"no scheduler of this host shows life in {place}"]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

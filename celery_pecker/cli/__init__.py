@@ -12,6 +12,7 @@
     outbox               what waits in an outbox, and what people do to it
     health, doctor       for probes, and for people whose probes fail
     import, export       from another scheduler, and back
+    leave                what is left to do here, and what to take out
     intake               record tasks over HTTP
     observe              run the observers of the app
     observers            hosts, what runs where, and commands for observers
@@ -41,6 +42,7 @@ COMMANDS = {
     "health": "celery_pecker.cli.health:health",
     "intake": "celery_pecker.cli.intake:intake",
     "import": "celery_pecker.cli.import_export:import_",
+    "leave": "celery_pecker.cli.leave:leave",
     "migrate": "celery_pecker.cli.migrate:migrate",
     "observe": "celery_pecker.cli.observe:observe",
     "next": "celery_pecker.cli.upcoming:next_",

@@ -95,12 +95,8 @@ def _live(context: Context, document: dict[str, object]) -> bool:
         raise click.ClickException(str(error)) from error
     document["live"] = [asdict(life) for life in lives]
     if not context.json:
-        for life in lives:
-            word = "hangs" if life.stale else "lives"
-            click.echo(f"{life.kind} {life.pid} {word}, turned {life.age:.1f} s ago")
-        if not lives:
-            where = heartbeat.folder(context.settings)
-            click.echo(f"no scheduler of this host shows life in {where}")
+        for line in heartbeat.described(lives, heartbeat.folder(context.settings)):
+            click.echo(line)
     return bool(lives) and not any(life.stale for life in lives)
 
 

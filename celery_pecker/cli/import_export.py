@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as jsons
 from collections import Counter
 from pathlib import Path
+from typing import TextIO
 
 import click
 from celery.bin.base import CeleryCommand
@@ -119,15 +120,21 @@ def _write(context: Context, carried: list[ImportedRun], overwrite: bool) -> Non
 
 
 @click.command(cls=CeleryCommand)
+@click.option(
+    "--output",
+    type=click.File("w", encoding="utf-8", atomic=True),
+    default="-",
+    help="A file; without it standard output, where an app may print, too.",
+)
 @click.option("--json", is_flag=True, help="It is JSON in any case.")
 @click.pass_context
-def export(ctx: click.Context, *, json: bool) -> None:
-    """Print when entries of this code and stored ones ran last, as import reads it.
+def export(ctx: click.Context, *, output: TextIO, json: bool) -> None:
+    """Write when entries of this code and stored ones ran last, as import reads it.
 
-    To standard output; for going back to another scheduler, or to another database.
+    For going back to another scheduler, or to another database.
     """
     with Context.open(ctx, json=json) as context:
         names = {*context.declared, *stored_names(context)}
         _, rows = rows_of(context, sorted(names))
         state = {name: instant(row.executed_us) for name, row in sorted(rows.items())}
-        click.echo(jsons.dumps(state, indent=2, ensure_ascii=False))
+        click.echo(jsons.dumps(state, indent=2, ensure_ascii=False), file=output)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json as jsons
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
+from functools import partial
 from typing import Any, TypeVar
 
 import click
+import psycopg
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.cli.actions import current_user
 from celery_pecker.cli.context import NO, Context, as_json
 from celery_pecker.console import instants
-from celery_pecker.kernel.errors import InvalidField
+from celery_pecker.kernel.bounded_connection import BoundedConnection
+from celery_pecker.kernel.errors import InvalidField, Misconfigured
 from celery_pecker.stored_schedules import ScheduleRow
 from celery_pecker.stored_schedules.fields import Preview, arguments, preview, texts
 
@@ -108,9 +111,9 @@ def set_(
     with Context.open(ctx, json=json) as context:
         row = context.schedules.get(name)
         wanted = _texts(row, name, named)
-        if dry_run:
-            _show(context, name, row, preview(context.schedules, wanted))
-            return
+        seen = preview(context.schedules, wanted)
+        if dry_run and seen.problem is not None:
+            raise InvalidField(seen.problem, field=seen.field or "schedule")
         fields = _arguments(wanted, context.zone)
         fields.pop("version", None)
         fields["name"] = name  # a form reads it without the blanks around it
@@ -118,10 +121,31 @@ def set_(
             fields.pop("paused", None)  # a pause since then is no other version
         # What was not named stays as it was read: an edit in between is refused.
         known = 0 if row is None else row.version
-        changed = context.schedules.set(
-            **fields, version=known if version is None else version, by=current_user()
+        change = partial(
+            context.schedules.set,
+            **fields,
+            version=known if version is None else version,
+            by=current_user(),
         )
-        _say(context, changed)
+        if dry_run:
+            _refuse(context, change)
+            _show(context, name, row, seen)
+        else:
+            _say(context, change())
+
+
+def _refuse(context: Context, change: Callable[..., ScheduleRow]) -> None:
+    """Raise what the edit would raise; it is rolled back."""
+    settings = context.settings
+    try:
+        with (
+            BoundedConnection.within(settings.dsn, settings.database_timeout) as line,
+            line.transaction(force_rollback=True),
+        ):
+            change(connection=line)
+    except psycopg.Error as error:
+        message = f"{context.database.where} refuses it: {error}"
+        raise Misconfigured(message) from error
 
 
 @click.command(cls=CeleryCommand)
@@ -259,8 +283,6 @@ def _next(context: Context, row: ScheduleRow) -> str:
 
 def _show(context: Context, name: str, row: ScheduleRow | None, seen: Preview) -> None:
     """Show what would be stored: words, and the next runs by this machine's clock."""
-    if seen.problem is not None:
-        raise InvalidField(seen.problem, field=seen.field or "schedule")
     verdict = "new" if row is None else "change"
     version = 0 if row is None else row.version
     document = {

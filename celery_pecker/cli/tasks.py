@@ -156,11 +156,11 @@ def _table(context: Context, page: Page) -> Listing:
 
 
 def _last(context: Context, row: EntryRow, now_us: int) -> str:
-    if not row.epoch:
-        return "never"
     local = from_us(row.last_us).astimezone(context.zone)
     same_day = from_us(now_us).astimezone(context.zone).date() == local.date()
-    return f"{local:%H:%M:%S}" if same_day else f"{local:%Y-%m-%d %H:%M}"
+    at = f"{local:%H:%M:%S}" if same_day else f"{local:%Y-%m-%d %H:%M}"
+    # Not won here yet: imported, or when it was first seen
+    return at if row.epoch else f"from {at}"
 
 
 def _due(next_us: int | None, now_us: int) -> str:

@@ -107,11 +107,18 @@ class Settings:
             if conf.get(key) is not None
         }
         _refuse_unknown(conf, known)
-        values.setdefault("app", main or "celery")
+        if main:
+            values.setdefault("app", main)
         if not values.get("dsn"):
             message = (
                 "pecker_dsn is not set: give it the connection string of a PostgreSQL"
                 " database, for instance 'postgresql://user@host/database'"
+            )
+            raise Misconfigured(message)
+        if "app" not in values:
+            message = (
+                "pecker_app is not set and the app has no name: write Celery('proj')"
+                " or set pecker_app = 'proj'; tables belong to one app, by its name"
             )
             raise Misconfigured(message)
         for name, value in values.items():

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from celery_pecker.heartbeat import Heartbeat, folder, live_schedulers
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.settings import Settings
 
 
@@ -186,8 +187,39 @@ def test_a_process_of_the_same_id_is_another(settings: Settings) -> None:
     clock = Hands()
     Heartbeat(settings, kind="beat", clock=clock).beat()
     [path] = folder(settings).iterdir()
-    text, born, _ = path.read_text().split("\n")
+    text, born, *_ = path.read_text().split("\n")
     path.write_text(f"{text}\n{born}9\n")
     clock.seconds += 60.0
     assert live_schedulers(settings, clock=clock) == []
     assert not path.exists()
+
+
+def test_a_probe_asks_without_the_app(settings: Settings, tmp_path: Path) -> None:
+    """Nor Celery: their import may take longer than a probe may."""
+    script = (
+        "import sys; from celery_pecker.heartbeat import main\n"
+        "code = main(sys.argv[1:])\n"
+        "heavy = {'celery', 'kombu', 'psycopg', 'redis'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "sys.exit(code)"
+    )
+
+    def probed() -> tuple[int, str]:
+        where = str(folder(settings))
+        done = subprocess.run(
+            [sys.executable, "-c", script, where],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    assert probed()[0] == 1
+    heart = Heartbeat(settings, kind="beat", clock=SYSTEM)
+    heart.beat()
+    code, said = probed()
+    assert (code, f"beat {os.getpid()} lives" in said) == (0, True), said
+    other = Heartbeat(settings, kind="worker", clock=Hands())
+    other.beat()  # long ago
+    assert probed()[0] == 1

@@ -31,7 +31,14 @@ def refused(**conf: object) -> str:
 def test_one_setting_is_enough() -> None:
     """The rest has defaults; the app's name is the owner's."""
     assert read(pecker_dsn=DSN) == Settings(dsn=DSN, app="shop")
-    assert Settings.read({"pecker_dsn": DSN}, main=None).app == "celery"
+
+
+def test_an_app_without_a_name_is_refused() -> None:
+    """Two of them in one schema would be taken for one."""
+    with pytest.raises(Misconfigured, match=r"pecker_app is not set.*Celery\('proj'\)"):
+        Settings.read({"pecker_dsn": DSN}, main=None)
+    named = {"pecker_dsn": DSN, "pecker_app": "shop"}
+    assert Settings.read(named, main=None).app == "shop"
 
 
 def test_all_settings_are_read() -> None:

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from celery_pecker.console.context import WHOLE_LINES
 from throttle.cli.formatting import bar, rate, short, size, spark, visible
 from throttle.overview import Picture, State, Status
 from throttle.overview.judge import TOLERANCE, counted, duration
@@ -79,6 +80,7 @@ class Screen:
     def __init__(self, where: str, zone: tzinfo = UTC) -> None:
         self._where = where
         self._zone = zone
+        self._longest = WHOLE_LINES
         self._traffic: dict[str, deque[float]] = {}
 
     def remember(self, picture: Picture) -> None:
@@ -88,10 +90,19 @@ class Screen:
             known.append(0.0 if picture.away else status.used)
 
     def drawn(
-        self, picture: Picture, wide: int, high: int | None = None
+        self,
+        picture: Picture,
+        wide: int,
+        high: int | None = None,
+        *,
+        whole: bool = False,
     ) -> RenderableType:
-        """Return the picture for so many letters, and so many lines if it matters."""
+        """Return the picture for so many letters, and so many lines if it matters.
+
+        With `whole` names are not shortened, and lines may be longer.
+        """
         wide = max(min(wide, 140), 40)
+        self._longest = WHOLE_LINES if whole else longest_name(wide)
         parts: list[RenderableType] = [*self._head(picture, wide)]
         rows = room(picture.databases, wide, high)
         for status in picture.databases:
@@ -113,7 +124,7 @@ class Screen:
             f" by the {picture.estimator} estimator  "
         )
         line.append(visible(self._where), "dim")
-        line.truncate(wide, overflow="ellipsis")
+        line.truncate(max(wide, self._longest), overflow="ellipsis")
         yield line
         if picture.away:
             yield Text(
@@ -133,7 +144,7 @@ class Screen:
         if status.workers or status.name in self._traffic:
             yield dimmed(self._line(status, wide), stale)
         if rows > 1:
-            tables = [*_tables(status, dealt(status, wide, rows), longest_name(wide))]
+            tables = [*_tables(status, dealt(status, wide, rows), self._longest)]
             if tables:
                 yield Padding(side_by_side(tables, wide), (0, 0, 0, 2))
         yield Text()
@@ -271,7 +282,7 @@ def _rest(table: Table, left: int) -> None:
 def plain_table(first: str, *others: str) -> Table:
     """Return a table without lines; all but the first column are figures."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column(first, overflow="ellipsis", no_wrap=True, max_width=40)
+    table.add_column(first, overflow="ellipsis", no_wrap=True)
     for name in others:
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     return table

@@ -10,6 +10,7 @@ from celery.bin.base import CeleryCommand
 from rich.console import Console
 from rich.live import Live
 
+from celery_pecker.console.context import WHOLE_LINES
 from celery_pecker.console.exits import YES, interrupted
 from throttle.cli.context import Context, as_json, document, of_database, turns
 from throttle.cli.screen import Screen
@@ -85,9 +86,10 @@ def _live(
 
 
 def _print(console: Console, screen: Screen, picture: Picture) -> None:
-    # Passed on, since it takes a pipe for 80 letters wide, and cuts figures to that
-    console.width = _wide(console)
-    console.print(screen.drawn(picture, console.width))
+    wide, whole = _wide(console), not console.is_terminal
+    if whole:  # it takes a pipe for 80 letters wide, and cuts to that
+        console.width = WHOLE_LINES
+    console.print(screen.drawn(picture, wide, whole=whole))
 
 
 def _wide(console: Console) -> int:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Engine, event
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
 
 from throttle.clock import perf_ns
 from throttle.errors import Misconfigured

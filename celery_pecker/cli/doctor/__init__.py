@@ -13,7 +13,7 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.cli.context import NO, Context, as_json
-from celery_pecker.cli.doctor import broker, hosts, postgres
+from celery_pecker.cli.doctor import broker, hosts, packages, postgres
 from celery_pecker.cli.doctor.finding import Grade
 
 MARKS = {
@@ -33,7 +33,12 @@ def doctor(ctx: click.Context, *, json: bool) -> None:
     """
     with Context.open(ctx, json=json) as context:
         findings = []
-        for examine in (hosts.examine, postgres.examine, broker.examine):
+        for examine in (
+            packages.examine,
+            hosts.examine,
+            postgres.examine,
+            broker.examine,
+        ):
             for finding in examine(context):
                 findings.append(finding)
                 if json:

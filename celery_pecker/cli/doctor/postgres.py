@@ -142,6 +142,9 @@ def _schedulers(context: Context) -> Iterator[Finding]:
             " -A proj beat -S pecker_bridge",
         )
     alive = [one for one in replicas if one.living]
+    # A worker has two rows: one part sends, the other runs local entries.
+    workers = {(one.host, one.pid) for one in alive if one.kind == "worker"}
+    alive = [o for o in alive if o.kind != "local" or (o.host, o.pid) not in workers]
     if not alive:
         stored = context.overview.totals().unclaimed
         scheduled = stored or {*context.declared} - {CELERYS}

@@ -25,7 +25,9 @@ from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
 Row = dict[str, Any]
 Read = Callable[[str], list[Row]]
 POSTGRES = {"postgresql", "postgres"}
-PASSWORD = re.compile(r"(?<=:)(?!//)[^:/@]*(?=@)|(?<=password=)[^&\s]*")
+PASSWORD = re.compile(
+    r"(?<=:)(?!//)[^:/@]*(?=@)|(?<=password=)('(?:[^'\\]|\\.)*'|[^&\s]*)"
+)
 CONNECT = 2.0
 """Seconds to connect, at least."""
 
@@ -42,7 +44,9 @@ def opened(url: str, schemas: Sequence[str | None], timeout: float) -> Iterator[
     answer. A schema that is None is the one that the database itself looks into.
     """
     kind, _, driver = url.partition("://")[0].partition("+")
-    if kind in POSTGRES:
+    if "=" in kind:  # pecker_dsn as host=… dbname=…
+        way = _postgres(url, schemas, timeout)
+    elif kind in POSTGRES:
         way = _postgres(f"postgresql{url[url.index(':') :]}", schemas, timeout)
     elif kind == "sqlite" and not driver:
         way = _sqlite(url)
@@ -50,8 +54,8 @@ def opened(url: str, schemas: Sequence[str | None], timeout: float) -> Iterator[
         way = _alchemy(url, schemas)
     else:
         message = (
-            f"the database is {_shown(url)!r}; allowed is a URL postgresql://… or sqlite:///…;"
-            " with SQLAlchemy installed, any URL that it knows"
+            f"the database is {_shown(url)!r}; allowed is a URL postgresql://… or sqlite:///…,"
+            " or host=… dbname=…; with SQLAlchemy installed, any URL that it knows"
         )
         raise Misconfigured(message)
     with way as read:

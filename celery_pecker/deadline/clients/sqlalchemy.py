@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Engine, event
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
 from sqlalchemy.pool import QueuePool
 from sqlalchemy.util.queue import Empty, Queue
 
@@ -75,7 +76,7 @@ def _wait_within(pool: QueuePool) -> None:
     pool._pool = _Queue(queue.maxsize, queue.use_lifo)  # noqa: SLF001
 
 
-class _Queue(Queue[Any]):
+class _Queue(Queue):  # type: ignore[type-arg]  # of 1.4 it takes none
     """Free connections."""
 
     def get(self, block: bool = True, seconds: float | None = None) -> Any:

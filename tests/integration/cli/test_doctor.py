@@ -12,7 +12,7 @@ import psycopg
 import pytest
 import redis
 
-from celery_pecker.cli.doctor import broker, judge
+from celery_pecker.cli.doctor import broker, judge, packages
 from celery_pecker.cli.doctor.finding import Finding
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.database import Database
@@ -356,3 +356,36 @@ def test_only_published_entries_count_for_the_visibility() -> None:
     local = replace(TIMED, policy=replace(TIMED.policy, run=RunMode.LOCAL))
     assert broker.longest([local]) == 0
     assert broker.longest([local, TIMED]) == 1
+
+
+def test_a_worker_is_one_scheduler(line: Line, dsn: str) -> None:
+    """Its two parts, that which sends and that which runs, are one process."""
+    add = (
+        "insert into pecker_replicas (holder, host, pid, version, kind, entries,"
+        " started_at, seen_at) select gen_random_uuid(), 'node', 7, '1', kind, 1,"
+        " clock_timestamp(), clock_timestamp() from unnest(array['worker', 'local'])"
+        " as kind"
+    )
+    run(dsn, add)
+    grade, text = grades(line, code=0)["schedulers"]
+    assert grade == "warn"
+    assert text == "only one: worker on node (1)"
+
+
+def test_what_is_installed_against_our_bounds_is_named(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pip says it once, while it installs."""
+    installed = {"celery": "5.4.0", "django": "5.2", "psycopg2": "2.9"}
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "mysite.settings")
+    real = packages._version
+    monkeypatch.setattr(
+        packages, "_version", lambda name: installed.get(name) or real(name)
+    )
+    found = grades(line, code=1)  # no scheduler is alive
+    assert found["package celery"][0] == "warn"
+    assert "5.4.0; celery-pecker is made for" in found["package celery"][1]
+    assert found["driver of Django"][0] == "warn"
+    assert "not on psycopg2 2.9" in found["driver of Django"][1]
+    assert "package kombu" not in found
+    assert packages.driver(None).grade == "ok"

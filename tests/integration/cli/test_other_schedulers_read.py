@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 import pytest
 import redis
 from kombu.utils import json as kombu_json
+from psycopg.conninfo import make_conninfo
 
 from celery_pecker.cli.other_schedulers import rows
 from celery_pecker.cli.other_schedulers.model import ForeignSchedule
@@ -425,11 +426,12 @@ def test_a_wrong_place_is_named(tmp_path: Path, dsn: str) -> None:
         [*redbeat("amqp://localhost")]
     with pytest.raises(BrokerUnavailable, match="no answer from the Redis"):
         [*redbeat("redis://127.0.0.1:1/0")]
-    with (
-        opened(dsn, (None, "celery_schema"), 5.0) as read,
-        pytest.raises(NoSuchTable, match="and no table celery_schema"),
-    ):
-        [*rows.sqlalchemy(read, ZONES)]
+    for place in (dsn, make_conninfo(dsn)):  # as docs/how-to/django.md makes it
+        with (
+            opened(place, (None, "celery_schema"), 5.0) as read,
+            pytest.raises(NoSuchTable, match="and no table celery_schema"),
+        ):
+            [*rows.sqlalchemy(read, ZONES)]
     with (
         pytest.raises(DatabaseUnavailable, match="no answer from the database"),
         opened("postgresql://nobody@127.0.0.1:1/nothing", (None,), 1.0),
@@ -443,7 +445,11 @@ def test_a_wrong_place_is_named(tmp_path: Path, dsn: str) -> None:
     for url in ("schedule.db", "nodriver://x/y", "postgresql://[x"):
         with pytest.raises(Misconfigured), opened(url, (None,), 1.0):
             pass
-    for secret in ("nodriver://me:secret@x/y", "postgresql://[x?password=secret"):
+    for secret in (
+        "nodriver://me:secret@x/y",
+        "postgresql://[x?password=secret",
+        "password='my secret' port",
+    ):
         with (
             pytest.raises(Misconfigured) as refused,
             opened(secret, (None,), 1.0),

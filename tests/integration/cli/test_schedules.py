@@ -356,3 +356,17 @@ def test_a_name_keeps_its_blanks_and_a_pause_stays(line: Line) -> None:
     changed = line.json("set", " report ", "--every", "60")
     assert (changed["name"], changed["version"]) == (" report ", 2)
     assert changed["paused"]
+
+
+def test_a_dry_run_refuses_what_set_refuses(line: Line) -> None:
+    """A name of the code, a version that is another one; and keeps nothing."""
+    for words in (
+        ("tick", "--task", "proj.tick", "--every", "5"),
+        (*REPORT, "--version", "7"),
+    ):
+        said = line("set", *words)
+        tried = line("set", *words, "--dry-run")
+        assert (said.exit_code, tried.exit_code) == (1, 1), tried.output
+        assert tried.stderr == said.stderr
+    assert line.json("schedules") == {"schedules": []}
+    assert line("schedules", "history", "report").exit_code == 1

@@ -83,7 +83,7 @@ def test_a_gate_that_cannot_answer_is_refused_at_the_start(
     monkeypatch.setitem(sys.modules, "gates", types.SimpleNamespace(mine=gate))
     settings = Settings.read(
         {"pecker_dsn": "postgresql://localhost/x", "pecker_gate": "gates:mine"},
-        main=None,
+        main="test",
     )
     with pytest.raises(Misconfigured) as refusal:
         gate_of(settings, Celery("test", set_as_current=False))

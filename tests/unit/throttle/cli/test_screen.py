@@ -8,6 +8,7 @@ import io
 import pytest
 from rich.console import Console
 
+from celery_pecker.console.context import WHOLE_LINES
 from tests.unit.throttle.incident import SETTINGS, Night
 from throttle.cli.context import turns
 from throttle.cli.formatting import bar, rate, size, spark
@@ -87,6 +88,19 @@ def test_names_are_cut_and_figures_are_not(picture: Picture, wide: int) -> None:
         assert all(word in line for word in ("22%", "12,345", " s ", told)), line
     for nth, tenant in enumerate(tenants):
         assert any(f"0{nth} " in one and f" {tenant.held} " in one for one in lines)
+
+
+def test_a_pipe_gets_whole_names(picture: Picture) -> None:
+    """What reads it takes them for names."""
+    main = next(one for one in picture.databases if one.name == "main")
+    name = f"celery@{'w' * 150}"
+    worker = dataclasses.replace(main.workers[0], name=name)
+    one = dataclasses.replace(main, workers=(worker,))
+    sink = io.StringIO()
+    screen = Screen("redis://redis:6379/1")
+    drawn = screen.drawn(dataclasses.replace(picture, databases=(one,)), 80, whole=True)
+    Console(file=sink, width=WHOLE_LINES, highlight=False).print(drawn)
+    assert name in sink.getvalue()
 
 
 @pytest.mark.parametrize("wide", [80, 120])
