@@ -92,6 +92,8 @@ def watched(screen: S, *, allowed: str = "") -> Iterator[S]:
     """
     screen.driver.set_window_size(1400, 1000)
     yield screen
-    complaints = screen.complaints()
-    assert not [one for one in complaints if not allowed or allowed not in one]
+    unexpected = [
+        one for one in screen.complaints() if not allowed or allowed not in one
+    ]
+    assert not unexpected, unexpected
     assert not screen.driver.execute_script("return window.hacked")

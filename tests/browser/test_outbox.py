@@ -38,7 +38,7 @@ def test_depth_and_time_to_drain_stand_first(page: Screen) -> None:
     """An overload looks harmless until the queue is a year long."""
     page.until(lambda: page.text("#total-depth") == "3", "three are due")
     assert page.text("#total-drain") == "never"
-    assert page.text("#note-relays") == "no relay runs"
+    assert page.text("#sub-relays") == "no relay runs"
     names = [one.text for one in page.all("#tasks button")]
     assert {*names} == {"proj.bill", "proj.remind", STRANGE}
 

@@ -238,6 +238,14 @@ window.pecker = (function () {
         });
     }
 
+    // A figure of a page: its number, what stands below it, and how it stands.
+    function card(name, value, sub, tone) {
+        text(document.getElementById("total-" + name), value);
+        text(document.getElementById("sub-" + name), sub);
+        attribute(document.getElementById("sub-" + name), "title", sub);
+        attribute(document.getElementById("card-" + name), "class", "metric-card metric-card-" + tone);
+    }
+
     const ICONS = {
         pause: "M4 2.5h3v11H4zM9 2.5h3v11H9z",
         resume: "M4 2.2v11.6L13.5 8z",
@@ -343,5 +351,5 @@ window.pecker = (function () {
     }
 
     return {root, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
-        schedule, short, watch, say, act, send, confirm, button, link, relabel, entryUrl, editUrl, taskUrl, rows, keys};
+        schedule, short, watch, card, say, act, send, confirm, button, link, relabel, entryUrl, editUrl, taskUrl, rows, keys};
 })();

@@ -138,34 +138,25 @@
     }
 
     function drawTotals(totals) {
-        const put = (name, value, sub) => {
-            text(document.getElementById("total-" + name), count(value));
-            text(document.getElementById("sub-" + name), sub);
-        };
+        const put = (name, value, sub, tone) => pecker.card(name, count(value), sub, tone);
         const parts = [];
         if (totals.local) { parts.push(count(totals.local) + " local"); }
         if (totals.paused) { parts.push(count(totals.paused) + " paused"); }
         if (totals.new) { parts.push(count(totals.new) + " new"); }
         if (totals.undeclared) { parts.push(count(totals.undeclared) + " undeclared"); }
-        put("entries", totals.entries, parts.join(" · ") || "all declared");
+        put("entries", totals.entries, parts.join(" · ") || "all declared", "success");
         put("overdue", totals.overdue, totals.overdue ? `the longest ${coarse(totals.worst_us)}: ${totals.worst}`
-            : totals.unclaimed ? `no scheduler claims ${count(totals.unclaimed)}` : "every due slot was won");
-        attribute(document.getElementById("sub-overdue"), "title", totals.worst);
+            : totals.unclaimed ? `no scheduler claims ${count(totals.unclaimed)}` : "every due slot was won",
+        totals.overdue || totals.unclaimed ? "danger" : "success");
         put("failing", totals.failing + totals.unreported, totals.undelivered ? plural(totals.undelivered, "entry", "entries") + " not sent"
             : totals.unreported ? `no worker reports of ${count(totals.unreported)}`
-                : totals.failing ? "their last runs ended badly" : "no run ended badly lately");
-        put("missed", totals.missed, totals.missed ? "since they were first seen" : "none yet");
+                : totals.failing ? "their last runs ended badly" : "no run ended badly lately",
+        totals.failing + totals.unreported ? "danger" : "success");
+        put("missed", totals.missed, totals.missed ? "since they were first seen" : "none yet", totals.missed ? "warning" : "success");
         const waiting = totals.pending + totals.asked;
-        put("replicas", totals.replicas, totals.replicas ? (waiting ? plural(waiting, "slot") + " on the way" : "any of them is enough") : "no slot is claimed");
-        tone("card-overdue", totals.overdue || totals.unclaimed ? "danger" : "success");
-        tone("card-failing", totals.failing + totals.unreported ? "danger" : "success");
-        tone("card-missed", totals.missed ? "warning" : "success");
-        tone("card-replicas", !totals.replicas ? "danger" : totals.overdue || totals.unclaimed ? "warning" : "success");
+        put("replicas", totals.replicas, totals.replicas ? (waiting ? plural(waiting, "slot") + " on the way" : "any of them is enough") : "no slot is claimed",
+            !totals.replicas ? "danger" : totals.overdue || totals.unclaimed ? "warning" : "success");
         document.title = (totals.overdue ? `(${count(totals.overdue)} overdue) ` : "") + "Schedules · Flower";
-    }
-
-    function tone(card, kind) {
-        attribute(document.getElementById(card), "class", "metric-card metric-card-" + kind);
     }
 
     function drawFooter(data) {

@@ -150,10 +150,7 @@ pecker.view = (function () {
     function show(data) {
         drawDatabases(data);
         for (const [name, card] of Object.entries(data.cards)) {
-            text(byId("total-" + name), card.text);
-            text(byId("note-" + name), card.note);
-            attribute(byId("note-" + name), "title", card.note);
-            attribute(byId("card-" + name), "class", "metric-card metric-card-" + card.tone);
+            pecker.card(name, card.text, card.note, card.tone);
         }
         for (const name of Object.keys(tables)) {
             if (byId(name) instanceof HTMLTableElement) { drawTable(name, data); }

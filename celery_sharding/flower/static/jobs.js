@@ -70,11 +70,7 @@
     }
 
     function drawTotals(totals) {
-        const put = (name, value, sub, tone) => {
-            text(document.getElementById("total-" + name), count(value));
-            text(document.getElementById("sub-" + name), sub);
-            attribute(document.getElementById("card-" + name), "class", "metric-card metric-card-" + tone);
-        };
+        const put = (name, value, sub, tone) => pecker.card(name, count(value), sub, tone);
         const parts = [];
         if (totals.sharding) { parts.push(count(totals.sharding) + " at their shards"); }
         if (totals.paused) { parts.push(count(totals.paused) + " paused"); }

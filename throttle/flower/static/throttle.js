@@ -236,26 +236,20 @@
     }
 
     function drawTotals(databases) {
-        const put = (name, value, sub, kind) => {
-            text(document.getElementById("total-" + name), value);
-            text(document.getElementById("sub-" + name), sub);
-            attribute(document.getElementById("sub-" + name), "title", sub);
-            attribute(document.getElementById("card-" + name), "class", "metric-card metric-card-" + kind);
-        };
         const hot = databases.filter(one => one.state === "over").map(one => one.name);
-        put("hot", count(hot.length), hot.length ? hot.join(", ") : `of ${plural(databases.length, "database")}`,
+        pecker.card("hot", count(hot.length), hot.length ? hot.join(", ") : `of ${plural(databases.length, "database")}`,
             hot.length ? "danger" : "success");
         const held = databases.reduce((sum, one) => sum + one.held, 0);
         const oldest = Math.max(0, ...databases.map(one => one.oldest));
         const waiting = databases.filter(one => one.held).map(one => one.name);
-        put("held", count(held), held ? `for ${waiting.join(", ")}; the oldest for ${pecker.span(oldest * 1e6)}` : "nothing waits", held ? "warning" : "success");
+        pecker.card("held", count(held), held ? `for ${waiting.join(", ")}; the oldest for ${pecker.span(oldest * 1e6)}` : "nothing waits", held ? "warning" : "success");
         const rates = databases.map(one => one.rate).filter(one => one !== null);
         const parked = databases.reduce((sum, one) => sum + one.parked, 0);
-        put("admitted", rates.length ? rate(rates.reduce((sum, one) => sum + one, 0)) : "–",
+        pecker.card("admitted", rates.length ? rate(rates.reduce((sum, one) => sum + one, 0)) : "–",
             parked ? `${count(parked)} parked since the workers' start` : "nothing was parked", "active");
         const workers = new Set(databases.flatMap(one => one.workers.map(worker => worker.id)));
         const bare = databases.filter(one => one.state === "unguarded").map(one => one.name);
-        put("workers", count(workers.size), bare.length ? `none for ${bare.join(", ")}` : "reported within the last second",
+        pecker.card("workers", count(workers.size), bare.length ? `none for ${bare.join(", ")}` : "reported within the last second",
             workers.size && !bare.length ? "success" : "warning");
         document.title = (hot.length ? `(${hot.length} above) ` : held ? `(${count(held)} held) ` : "") + "Throttle · Flower";
     }
