@@ -102,7 +102,7 @@ check: ## all that CI does
 lock: ## the newest versions that go together (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras \
 		--group test --group bench --group lint --group docs --group build \
-		--upgrade --only-binary :all: --generate-hashes --no-annotate --custom-compile-command "make lock" \
+		--upgrade --only-binary :all: --generate-hashes --no-annotate --no-strip-extras --custom-compile-command "make lock" \
 		--quiet -o requirements/dev.lock
 
 clean: ## remove what was made here
