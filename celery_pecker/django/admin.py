@@ -2,20 +2,160 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qs, urlencode
 
 from django.contrib import admin
-from django.db.models import F, Q
+from django.db.models import BigIntegerField, Case, F, Func, Q, TextField, Value, When
+from django.db.models.functions import Coalesce, Now
+from django.http import Http404
 
-from celery_pecker.django import arguments
-from celery_pecker.django.models import OutboxDone, OutboxMessage
-from celery_pecker.django.outboxes import OneOutboxMixin, OutboxFilter, kept
+from celery_pecker.django import arguments, databases
+from celery_pecker.django.models import OutboxBatch, OutboxDone, OutboxMessage
 from celery_pecker.django.read_only_admin import ReadOnlyAdmin
-from celery_pecker.django.states import StateFilter, TaskFilter, with_state
 from celery_pecker.django.stored_schedules.admin import ScheduleAdmin
 from celery_pecker.django.stored_schedules.changes import ScheduleChangeAdmin
 from celery_pecker.outbox.model import mode_name
 from celery_pecker.outbox.overview import Overview, Summary
+
+PARAMETER = "outbox"
+PRESERVED = "_changelist_filters"
+"""Where links of Django's lists keep the filters of the list."""
+
+
+def chosen(query: Any) -> str:
+    """Return the name of the outbox that an address chooses; default the first.
+
+    Raises:
+        Http404: there is none of this name.
+    """
+    known = databases.outboxes()
+    filters = parse_qs(query.get(PRESERVED, ""))
+    name = query.get(PARAMETER) or (filters.get(PARAMETER) or [next(iter(known))])[0]
+    if name not in known:
+        message = f"no outbox is named {name!r}; there are {', '.join(known)}"
+        raise Http404(message)
+    return str(name)
+
+
+def kept(query: Any) -> str:
+    """Return the beginning of a link to the same outbox; empty for the first."""
+    name = chosen(query)
+    if name == next(iter(databases.outboxes())):
+        return ""
+    return f"{urlencode({PARAMETER: name})}&"
+
+
+class OneOutboxMixin:
+    """Lists and pages of the outbox that the address chooses."""
+
+    def alias(self, request: Any) -> str:
+        """Return the alias of the outbox's database."""
+        return databases.outboxes()[chosen(request.GET)]
+
+
+class OutboxFilter(admin.SimpleListFilter):
+    """A choice of the outbox; there is no list of all."""
+
+    title = "outbox"
+    parameter_name = PARAMETER
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the names of the outboxes."""
+        del request, model_admin
+        return [(name, name) for name in databases.outboxes()]
+
+    def has_output(self) -> bool:
+        """Show it where there is a choice."""
+        return len(self.lookup_choices) > 1
+
+    def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
+        """Yield a link for each; the first is that of an address without a choice."""
+        first = self.lookup_choices[0][0]
+        for name, title in self.lookup_choices:
+            yield {
+                "selected": (self.value() or first) == name,
+                "query_string": changelist.get_query_string({PARAMETER: name}),
+                "display": title,
+            }
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        """Return the rows: they come from the outbox already."""
+        del request
+        return queryset
+
+
+STATES = ("waiting", "held", "later", "parked")
+MOST_TASKS = 200
+"""Names in the filter by task."""
+
+
+def with_state(rows: Any) -> Any:
+    """Return the messages with `state` and `due`, by the database's clock."""
+    batches = OutboxBatch.objects.using(rows.db)
+    ids = Func("ids", function="unnest", output_field=BigIntegerField())
+    taken = batches.annotate(one=ids).values("one")
+    running = Q(running=True, held_until__gt=Now())
+    state = Case(
+        When(parked_at__isnull=False, then=Value("parked")),
+        When(running | Q(id__in=taken), then=Value("held")),
+        When(pushes__gt=0, then=Value("waiting")),  # its message is in the broker
+        When(due_at__gt=Now(), then=Value("later")),
+        default=Value("waiting"),
+        output_field=TextField(),
+    )
+    due = Case(
+        When(pushes__gt=0, then=F("held_at")),  # when it was sent last
+        default=Coalesce("due_at", "created_at"),
+    )
+    return rows.annotate(state=state, due=due)
+
+
+class StateFilter(admin.SimpleListFilter):
+    """Waiting, held, later or parked."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the states."""
+        del request, model_admin
+        return [(state, state) for state in STATES]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        """Return the messages in the state; parked ones have an index."""
+        del request
+        if self.value() is None:
+            return queryset
+        if self.value() == "parked":
+            return queryset.filter(parked_at__isnull=False)
+        return queryset.filter(parked_at__isnull=True, state=self.value())
+
+
+class TaskFilter(admin.SimpleListFilter):
+    """Tasks of which there are messages, as far as they were counted."""
+
+    title = "task"
+    parameter_name = "task"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the names; one that was chosen stays."""
+        names = [one.task for one in model_admin.summary(request).tasks[:MOST_TASKS]]
+        chosen = self.used_parameters.get(self.parameter_name)
+        if chosen and chosen not in names:
+            names.append(chosen)
+        return [(name, name) for name in sorted(names)]
+
+    def has_output(self) -> bool:
+        """Show it also where there is one task."""
+        return True
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        """Return the messages of the task."""
+        del request
+        return queryset.filter(task=self.value()) if self.value() else queryset
+
 
 __all__ = [
     "OutboxDoneAdmin",

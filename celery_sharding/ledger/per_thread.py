@@ -5,23 +5,178 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
-from celery_sharding.ledger.advancing import Advancing
-from celery_sharding.ledger.control import Control
-from celery_sharding.ledger.placements import Placements
+from celery_sharding.errors import Misconfigured, WrongStage
+from celery_sharding.ledger.advancing import OPEN, Advancing
+from celery_sharding.ledger.base import Repository, jsonb
 from celery_sharding.ledger.plans import Plans
 from celery_sharding.ledger.posting import Posting
 from celery_sharding.ledger.reading import Reading
+from celery_sharding.ledger.reopening import Reopening
 from celery_sharding.ledger.reporting import Reporting
 from celery_sharding.ledger.shards import Shards
 from celery_sharding.ledger.submissions import Submissions
 from celery_sharding.ledger.tickets import Tickets
-from celery_sharding.ledger.upkeep import Upkeep
+from celery_sharding.ledger.upkeep import FRESH, Executor, Upkeep
+from celery_sharding.model import Outcome
+from celery_sharding.policies import as_json, check, from_json
+
+ROUNDS = 5
+"""How often options are changed that another changes at the same time."""
+POLICY = "max_failed"
+"""The one that is a field of `on_error`."""
+LIVE = ("concurrency", "deadline", "item_timeout", "shard_deadline")
+"""What may be another while a job runs, besides that one."""
+STAGES = [stage.value for stage in OPEN]
+
+
+class Control(Reopening):
+    """Jobs that have not ended are paused, cancelled and changed; ended ones repeated.
+
+    Each returns the job's number, for a caller that has messages to send. Raises
+    JobNotFound, or WrongStage where it is too late, or too early.
+    """
+
+    def pause(self, task_id: str) -> int:
+        """Begin no item of the job from now on, nor Post."""
+        return self._paused(task_id, paused=True)
+
+    def resume(self, task_id: str) -> int:
+        """Let the job go on, if it was paused."""
+        return self._paused(task_id, paused=False)
+
+    def cancel(self, task_id: str) -> int:
+        """Decide the job as cancelled; nothing of it is begun."""
+        job = self._job(task_id)
+        if not Advancing(self.database, self.now).decide(job, Outcome.CANCELLED):
+            raise self._refusal(task_id, "cancelled", OPEN)
+        return job
+
+    def concurrency(self, task_id: str, most: int) -> int:
+        """Set how many shards of the job run at once, at most."""
+        return self.options(task_id, concurrency=most)
+
+    def options(self, task_id: str, **changes: Any) -> int:
+        """Change options of the job; they hold for what is begun from now on.
+
+        ``max_failed`` is that of its `on_error`; a ``deadline`` counts from its
+        submission. Raises Misconfigured for what is no such option, or cannot be.
+        """
+        for _ in range(ROUNDS):
+            rows = self._run("read_options", task_id=task_id)
+            if not rows or rows[0][1] not in STAGES:
+                raise self._refusal(task_id, "changed", OPEN)
+            job, _, before = rows[0]
+            options = check(from_json(_changed(before, changes)))
+            changed = self._change_one(
+                "change_options",
+                job=job,
+                before=jsonb(before),
+                options=jsonb(as_json(options)),
+                concurrency=options.concurrency,
+                deadline=options.deadline,
+                stages=STAGES,
+            )
+            if changed:
+                return int(job)
+        message = f"the options of {task_id} are being changed by others: ask again"
+        raise WrongStage(message)
+
+    def _paused(self, task_id: str, *, paused: bool) -> int:
+        row = self._run_one("pause_job", task_id=task_id, paused=paused, stages=STAGES)
+        if row is None:
+            raise self._refusal(task_id, "paused" if paused else "resumed", OPEN)
+        return int(row[0])
+
+
+def _changed(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    after = {**before}
+    for name, value in changes.items():
+        if name in LIVE:
+            after[name] = value
+        elif name == POLICY and POLICY in after["on_error"]:
+            after["on_error"] = {**after["on_error"], POLICY: value}
+        elif name == POLICY:
+            kind = after["on_error"]["kind"]
+            message = f"a job with on_error of kind {kind} has no max_failed"
+            raise Misconfigured(message)
+        else:
+            allowed = ", ".join([*LIVE, POLICY])
+            message = f"{name} cannot be changed while a job runs; {allowed} can"
+            raise Misconfigured(message)
+    return after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressedTicket:
+    """A ticket that is to be published, and where."""
+
+    ticket: int
+    seq: int
+    queue: str | None
+    """The queue of the worker whose shards wait; None: that of the job."""
+
+
+class Placements(Repository):
+    """Jobs with ``placement="even"``."""
+
+    def serving(self, queues: Sequence[str] | None) -> list[Executor]:
+        """Return the live workers that consume from one of these queues, by name.
+
+        None: it is not known which the job's are; then those of any.
+        """
+        rows = self._run(
+            "serving_executors",
+            fresh=FRESH,
+            queues=None if queues is None else [*queues],
+        )
+        return [Executor(*row) for row in rows]
+
+    def orphans(self, *, most: int = 100_000) -> dict[int, list[int]]:
+        """Return the open shards, by job, whose worker is gone or has no queue now."""
+        by_job: dict[int, list[int]] = {}
+        for job, shard in self._run("orphaned_shards", fresh=FRESH, most=most):
+            by_job.setdefault(job, []).append(shard)
+        return by_job
+
+    def deal(self, job: int, owners: Sequence[tuple[int, str | None]]) -> int:
+        """Assign those shards to those workers, or to any (None); return how many."""
+        return self._change(
+            "deal_shards",
+            job=job,
+            shards=[shard for shard, _ in owners],
+            owners=[owner for _, owner in owners],
+        )
+
+    def release_worker(self, job: int, hostname: str) -> int:
+        """Free what was assigned to that worker; return how many shards."""
+        return self._change("release_shards", job=job, hostname=hostname)
+
+    def to_publish(
+        self, job: int, *, slots: int | None, resend: float
+    ) -> list[AddressedTicket]:
+        """Return tickets that are to be published, each to a worker with open shards.
+
+        As many as `Tickets.to_publish`; never to a worker that has none of its own.
+        """
+        rows = self._run(
+            "tickets_to_publish_by_worker",
+            job=job,
+            slots=slots,
+            resend=resend,
+            fresh=FRESH,
+        )
+        return [
+            AddressedTicket(ticket=ticket, seq=seq, queue=queue)
+            for ticket, seq, queue in sorted(rows)
+        ]
+
 
 PACKAGE = "celery_sharding"
 """Whose statements the ledger runs."""

@@ -8,6 +8,10 @@ from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from celery import Celery
+from kombu.utils.imports import symbol_by_name
+
+from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.kernel.user_code import call_logging_errors
@@ -19,12 +23,54 @@ from celery_sharding.model import Hold, Job, Placement, Turn
 from celery_sharding.process_end import ended_by_signal, process_end
 from celery_sharding.processor import Processor
 from celery_sharding.runner.executor import Executor, executor_of
-from celery_sharding.runner.gates import admitted
 from celery_sharding.runner.hold_renewal import HoldRenewal
 from celery_sharding.runner.holding import Holding
 from celery_sharding.runner.slice import Batches, Slice
 from celery_sharding.runner.step_writer import Stop, Work
 from celery_sharding.settings import ShardingSettings
+
+SOON = 1.0
+"""Seconds until it is asked once more, where the gate names no time."""
+OPEN = (True, 0.0)
+
+
+def admitted(
+    processor: Processor, app: Celery, path: str | None = None
+) -> float | None:
+    """Return None where shards may run, else the seconds until the next question.
+
+    `path` leads to what makes the gate of tasks that have none of their own. A gate
+    that fails lets pass, and is logged: it is there to be polite.
+    """
+    database = processor.options.database or _named(processor.throttle)
+    if database is None or (processor.gate is None and path is None):
+        return None
+    passes, retry_in = user_code.call(
+        f"the gate of {processor.name}", OPEN, _ask, processor, database, app, path
+    )
+    return None if passes else retry_in
+
+
+def _named(throttle: object) -> str | None:
+    database = throttle[0] if isinstance(throttle, tuple) and throttle else throttle
+    return database if isinstance(database, str) else None
+
+
+def _ask(
+    processor: Processor, database: str, app: Celery, path: str | None
+) -> tuple[bool, float]:
+    gate = processor.gate
+    if gate is None and path is not None:
+        gate = processor.gate = symbol_by_name(path)(app)
+    if isinstance(gate, type) or not hasattr(gate, "admit"):
+        # Made in the process that uses it, not in the one that imports the task.
+        gate = processor.gate = gate()
+    answer: Any = gate.admit(database, 1.0)
+    if isinstance(answer, bool):
+        return answer, SOON
+    passes, retry_in = bool(answer[0]), answer[-1]
+    return passes, max(float(retry_in), 0.05)
+
 
 logger = logging.getLogger(__name__)
 

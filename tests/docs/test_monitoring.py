@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.metrics import register
-from celery_pecker.metrics.process import ProcessMetrics
+from celery_pecker.metrics.server import ProcessMetrics
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMED = re.compile(r"celery_pecker_\w+")

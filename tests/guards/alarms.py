@@ -182,7 +182,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: what is no Exception ends no thread",
-        "celery_pecker/alarms/target_call.py",
+        "celery_pecker/alarms/sending.py",
         "user_code.raised(self._target, self.notice)\n",
         "user_code.tried(self._target, self.notice)[1]\n",
         f"{SENDING}::test_what_is_no_exception_is_a_failure_of_the_target",
@@ -345,7 +345,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: instants of entries that are gone are forgotten",
-        "celery_pecker/replica/stored_instants.py",
+        "celery_pecker/replica/alarms.py",
         "= self._known, {}, now\n",
         "= self._known, self._known, now\n",
         f"{INSTANTS}::test_instants_of_what_is_gone_are_forgotten",

@@ -26,7 +26,7 @@ GUARDS = (
     ),
     Guard(
         "django: a page of a message is of the outbox of its list",
-        "celery_pecker/django/outboxes.py",
+        "celery_pecker/django/admin.py",
         'parse_qs(query.get(PRESERVED, ""))',
         'parse_qs("")',
         "tests/integration/django/test_outboxes.py"

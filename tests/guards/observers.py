@@ -281,7 +281,7 @@ GUARDS = (
     ),
     Guard(
         "observers: of two hosts with one notice, one asks the outbox",
-        "celery_pecker/observers/hosts/notices.py",
+        "celery_pecker/observers/hosts/host_main.py",
         "            if gone:  # this was slow, and another host has sent it\n"
         "                return\n",
         "",

@@ -543,7 +543,7 @@ GUARDS = (
     ),
     Guard(
         "outbox: what was not counted is reckoned",
-        "celery_pecker/outbox/counts.py",
+        "celery_pecker/outbox/overview.py",
         "beyond = max(estimates.get(index, 0) - seen, 0)",
         "beyond = 0",
         "tests/unit/outbox/test_counts.py",

@@ -898,7 +898,7 @@ GUARDS = (
     ),
     Guard(
         "a stored schedule whose message cannot be built is parked",
-        "celery_pecker/replica/definitions.py",
+        "celery_pecker/replica/compose.py",
         "        if wrong is not None:\n",
         "        if False:\n",
         "tests/integration/schedules/test_stored_rules.py",

@@ -105,7 +105,7 @@ GUARDS = (
     ),
     Guard(
         "sharding: a job's option throttle asks the gate of the settings",
-        "celery_sharding/runner/gates.py",
+        "celery_sharding/runner/tickets.py",
         "    database = processor.options.database or _named(processor.throttle)\n",
         "    database = processor.options.database\n",
         "tests/integration/sharding/runner/test_releasing_tickets.py"
@@ -647,14 +647,14 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: a gate that is closed lets no shard begin",
-        "celery_sharding/runner/gates.py",
+        "celery_sharding/runner/tickets.py",
         "    return None if passes else retry_in\n",
         "    return None\n",
         f"{PASSING_ON}::test_a_closed_gate_lays_the_ticket_down",
     ),
     Guard(
         "sharding: what a dead holder was to try again is tried again",
-        "celery_sharding/runner/loading.py",
+        "celery_sharding/runner/slice.py",
         "            retry=retry if _ended_in_failed_call(record) else (),\n",
         "",
         f"{WORK}::test_what_a_dead_holder_was_to_try_again_is_tried_again",
@@ -742,7 +742,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: items that failed are not run again for a value",
-        "celery_sharding/runner/loading.py",
+        "celery_sharding/runner/slice.py",
         "            failed=frozenset(place for place, _ in pending),\n",
         "",
         f"{REAL}/runner/test_values.py",
@@ -795,7 +795,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: shards of a query are read by the keys of their plan",
-        "celery_sharding/runner/loading.py",
+        "celery_sharding/runner/slice.py",
         "            else [*sources.read(reference, self._conf, stored)]\n",
         "            else [*sources.read(reference, self._conf)]\n",
         f"{WORK}::test_a_row_that_is_deleted_after_planning_fails_alone",

@@ -151,7 +151,7 @@ GUARDS = (
     ),
     Guard(
         "stored: options of rows are checked when running",
-        "celery_pecker/replica/definitions.py",
+        "celery_pecker/replica/compose.py",
         "        check_running(message.options, self._timings.allow_list)\n",
         "",
         "tests/integration/schedules/test_stored_rules.py"

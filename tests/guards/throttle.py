@@ -51,7 +51,7 @@ GUARDS = (
     ),
     Guard(
         "redis: the client of a pool that is gone is not kept",
-        "celery_pecker/redis_guard/client.py",
+        "celery_pecker/redis_guard/guard.py",
         "client = kept.get(pool)",
         "client = next(iter(kept.values()), None)",
         f"{ON_REDIS}::test_the_guard_on_redis_makes_one_client_for_all_messages",
@@ -194,7 +194,7 @@ GUARDS = (
     ),
     Guard(
         "throttle: a connection that was closed meanwhile costs no report",
-        "throttle/store/redis/direct.py",
+        "throttle/store/redis/store.py",
         "        except Lost:\n",
         "        except ZeroDivisionError:\n",
         f"{REAL}/store/test_store_unavailable.py"
@@ -395,7 +395,7 @@ GUARDS = (
     ),
     Guard(
         "throttle: prefetch is never raised so far that it is no limit",
-        "throttle/worker/brokers/prefetch.py",
+        "throttle/worker/brokers/consuming.py",
         "max(min(count, MOST - self._qos.value - self.extra), 0)",
         "count",
         f"{REAL}/overflow/test_parking.py::test_prefetch_is_never_turned_off",

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from celery_pecker.kernel import shared_memory
 from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED, WIDTH
+from throttle.meter.counting import RowCounts
 from throttle.meter.deltas import DeltaReader, Sums
 from throttle.meter.rows import RING, Shared, size
-from throttle.meter.shared_counts import RowCounts
 from throttle.meter.thread_cells import ThreadCells
 
 NAMES = st.sampled_from(["a", "b", "c", "ü" * 30])

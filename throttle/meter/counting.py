@@ -5,17 +5,193 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections import deque
+from collections.abc import Iterator
 
 from celery_pecker.kernel import shared_memory
 from throttle.clock import perf_ns
-from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS
-from throttle.meter.deltas import Sums
-from throttle.meter.process_counts import ProcessCounts
-from throttle.meter.rows import Row, Shared, size
-from throttle.meter.shared_counts import DroppedCounts, RowCounts
+from throttle.meter.cells import (
+    DATABASES,
+    LENGTH,
+    NANOSECONDS,
+    OPERATIONS,
+    ROWS,
+    STARTED,
+    WIDTH,
+)
+from throttle.meter.deltas import DeltaReader, Sums, run_of, since, still
+from throttle.meter.rows import LANES, Row, Shared, size
 from throttle.meter.tallies import Tally, check_name
-from throttle.meter.thread_cells import Counts, LocalCells
-from throttle.model import Amount, Reading
+from throttle.meter.thread_cells import Counts, LocalCells, OpenRun, ThreadCells
+from throttle.model import Amount, Reading, Run
+
+
+class RowCounts:
+    """The counts of a child that has a row."""
+
+    def __init__(self, row: Row) -> None:
+        self._row = row
+        self._pid = os.getpid()
+        self._lanes = deque(range(LANES))
+        self._spare = ThreadCells([0] * LENGTH)
+        self._spare_reported = 0
+        self._crowded = False
+        """Whether a thread has had no lane, ever."""
+        row.take()
+
+    def place(self, name: str) -> int:
+        """Return where the database's cells begin; 0: no place is left."""
+        return self._row.place(name)
+
+    def add_thread(self) -> ThreadCells:
+        """Return a lane for one more thread; beyond the last, cells to be dropped."""
+        try:
+            lane = self._lanes.popleft()
+        except IndexError:
+            self._crowded = True
+            return self._spare
+        return ThreadCells(self._row.lane(lane), lane)
+
+    def remove_thread(self, thread: ThreadCells) -> None:
+        """Leave the lane of a thread that is gone to another one."""
+        # A process that this one has forked leaves too, and shares the memory
+        if thread.lane >= 0 and os.getpid() == self._pid:
+            for at in range(STARTED, LENGTH, WIDTH):
+                thread.cells[at] = 0
+            self._lanes.append(thread.lane)
+
+    def begin(self, _thread: ThreadCells, run: int, now: int) -> None:
+        """Begin a run: what all threads of the child do from now on is its cost."""
+        self._row.begin(run, now)
+
+    def end(self, _thread: ThreadCells, now: int) -> None:
+        """End the run; the parent reads its cost in the row."""
+        self._row.end(now)
+        if not self._crowded:  # at the end of each run: the sum takes a microsecond
+            return
+        dropped = sum(self._spare.cells[OPERATIONS::WIDTH])
+        if dropped != self._spare_reported:
+            self._row.drop(dropped - self._spare_reported)
+            self._spare_reported = dropped
+
+    def read(self, _sums: Sums, _now: int) -> None:
+        """Add nothing: the parent reads the row."""
+
+
+class DroppedCounts:
+    """The counts of a child beyond the rows: what it counts is dropped, and counted.
+
+    Such children write to the same cells, so that the sum is a lower bound.
+    """
+
+    def __init__(self, cells: memoryview[int]) -> None:
+        self._cells = cells
+
+    def place(self, _name: str) -> int:
+        """Return the cells of what finds no place."""
+        return 0
+
+    def add_thread(self) -> ThreadCells:
+        """Return the cells of all of them."""
+        return ThreadCells(self._cells)
+
+    def remove_thread(self, _thread: ThreadCells) -> None:
+        """Leave nothing behind."""
+
+    def begin(self, _thread: ThreadCells, _run: int, _now: int) -> None:
+        """Do nothing: no process reads it."""
+
+    def end(self, _thread: ThreadCells, _now: int) -> None:
+        """Do nothing: no process reads it."""
+
+    def read(self, _sums: Sums, _now: int) -> None:
+        """Add nothing: the parent reads the cells."""
+
+
+THREADS = 10_000
+"""Threads or greenlets that count at once."""
+ENDED = 10_000
+"""Ended runs between two readings."""
+
+
+class ProcessCounts:
+    """The counts of threads, gevent, solo and web processes."""
+
+    def __init__(self, threads: int = THREADS, ended: int = ENDED) -> None:
+        self._names: list[str] = []
+        self._threads = threads
+        self._by_thread: dict[ThreadCells, DeltaReader] = {}
+        self._spare = ThreadCells([0] * LENGTH)
+        self._spare_reported = 0
+        self._ended: deque[Run] = deque()
+        self._most_ended = ended
+        self._lost = 0
+
+    def place(self, name: str) -> int:
+        """Return where the database's cells begin; 0: no place is left."""
+        if name not in self._names:
+            if len(self._names) == DATABASES:
+                return 0
+            self._names.append(name)
+        return (self._names.index(name) + 1) * WIDTH
+
+    def add_thread(self) -> ThreadCells:
+        """Return cells for one more thread; beyond the last, those that are dropped."""
+        if len(self._by_thread) >= self._threads:
+            return self._spare
+        thread = ThreadCells([0] * LENGTH)
+        self._by_thread[thread] = DeltaReader()  # atomic: no lock, no wait
+        return thread
+
+    def remove_thread(self, thread: ThreadCells) -> None:
+        """Read the cells of a thread that is gone once more."""
+        thread.ended = True
+
+    def begin(self, thread: ThreadCells, run: int, now: int) -> None:
+        """Begin a run: what the thread does from now on is its cost."""
+        if thread is not self._spare:
+            thread.opened = OpenRun(run, now, self._copy(thread))
+
+    def end(self, thread: ThreadCells, now: int) -> None:
+        """End the run; the next reading reports it."""
+        if (opened := thread.opened) is None:
+            return
+        thread.opened = None
+        for run in self._runs(thread, opened, now, ended=True):
+            if len(self._ended) < self._most_ended:
+                self._ended.append(run)
+            else:
+                self._lost += 1
+
+    # Reading
+
+    def read(self, sums: Sums, now: int) -> None:
+        """Add all that is new to the sums."""
+        for thread in list(self._by_thread):
+            reader = self._by_thread[thread]
+            ended, opened = thread.ended, thread.opened
+            cells = self._copy(thread)
+            if ended:
+                still(cells)
+            sums.add(self._names, reader.read(cells, now))
+            if ended:
+                del self._by_thread[thread]
+            elif opened is not None:
+                sums.add_runs(self._runs(thread, opened, now, ended=False))
+        sums.add_runs(self._ended.popleft() for _ in range(len(self._ended)))
+        dropped = sum(self._spare.cells[OPERATIONS::WIDTH]) + self._lost
+        sums.drop(dropped - self._spare_reported)
+        self._spare_reported = dropped
+
+    def _runs(
+        self, thread: ThreadCells, opened: OpenRun, now: int, *, ended: bool
+    ) -> Iterator[Run]:
+        for new in since(self._copy(thread), opened.base, now):
+            yield run_of(self._names, opened.run, new, now - opened.began, ended=ended)
+
+    def _copy(self, thread: ThreadCells) -> list[int]:
+        used = (len(self._names) + 1) * WIDTH
+        return list(thread.cells[:used])
 
 
 class Meter:

@@ -13,8 +13,12 @@ from celery_pecker.alarms.tables import StoredSlot
 from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
-from celery_pecker.replica.alarms import COMPUTED_AT_ONCE, Instants
-from celery_pecker.replica.stored_instants import REMEMBERED, StoredInstants
+from celery_pecker.replica.alarms import (
+    COMPUTED_AT_ONCE,
+    REMEMBERED,
+    Instants,
+    StoredInstants,
+)
 from celery_pecker.schedules.stored_rows import StoredRows
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.alarms.conftest import INTERVAL, Rows, Starter

@@ -13,7 +13,7 @@ from celery import Celery, Signature
 
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
-from celery_pecker.observers.hosts.notices import Notices
+from celery_pecker.observers.hosts.host_main import Notices
 from celery_pecker.observers.hosts.tables import Outcome, Tables
 from celery_pecker.observers.model import Report
 from tests.integration.observers.conftest import Desk

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from celery import Celery
 
-from celery_pecker.replica.definitions import Definitions
+from celery_pecker.replica.compose import Definitions
 from celery_pecker.schedules.stored_sync import StoredSync
 from celery_pecker.testing.manual import START, ManualClock, ManualPecker
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import flower
 import pytest
 
-from celery_pecker.flower.menu import with_entries
+from celery_pecker.flower.loader import with_entries
 from celery_pecker.flower.schedules import PAGES
 
 OLD = """

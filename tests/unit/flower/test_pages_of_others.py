@@ -15,7 +15,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from celery_pecker.flower import metrics, pages, schedules
 from celery_pecker.flower.install import _of_others
-from celery_pecker.flower.menu import with_entries
+from celery_pecker.flower.loader import with_entries
 from celery_pecker.flower.pages import Page, Unreadable
 from celery_pecker.flower.reader import Reader
 

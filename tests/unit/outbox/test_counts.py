@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from celery_pecker.outbox.counts import Counted, indexes_to_ask, totals
 from celery_pecker.outbox.model import mode_name
-from celery_pecker.outbox.overview import TaskRow, by_task, drained_in
+from celery_pecker.outbox.overview import (
+    Counted,
+    TaskRow,
+    by_task,
+    drained_in,
+    indexes_to_ask,
+    totals,
+)
 
 
 def counted(kind: str, *, full: bool = False, task: str = "t", **how: int) -> Counted:
