@@ -1,6 +1,7 @@
-"""The versions of requirements/dev.lock, without the hashes of their files.
+"""The versions of requirements/dev.lock, without hashes of files and extras.
 
-With hashes pip takes nothing that has none, as a wheel that was built here.
+With hashes pip takes nothing that has none, as a wheel that was built here; a
+constraint may not have extras.
 """
 
 from __future__ import annotations
@@ -14,5 +15,6 @@ LOCK = Path(__file__).parents[1] / "requirements" / "dev.lock"
 def constraints(folder: Path) -> Path:
     """Write them into a file of the folder; return its path."""
     path = folder / "constraints.txt"
-    path.write_text(re.sub(r" \\\n +--hash=\S+", "", LOCK.read_text()))
+    text = re.sub(r" \\\n +--hash=\S+", "", LOCK.read_text())
+    path.write_text(re.sub(r"\[[\w, ]+\](?===)", "", text))
     return path
