@@ -235,7 +235,7 @@ def test_through_django(bench: Bench, starter: Starter) -> None:
             "ENGINE": "django.db.backends.postgresql",
             "NAME": given["dbname"],
             "USER": given["user"],
-            "PASSWORD": "",
+            "PASSWORD": given["password"],
             "HOST": given["host"],
             "PORT": given["port"],
             "OPTIONS": {},
@@ -278,6 +278,4 @@ def waiting(bench: Bench) -> int:
 
 def url(dsn: str) -> str:
     """Return the address as SQLAlchemy wants it."""
-    given = conninfo_to_dict(dsn)
-    place = f"{given['user']}@{given['host']}:{given['port']}"
-    return f"postgresql+psycopg://{place}/{given['dbname']}"
+    return dsn.replace("postgresql://", "postgresql+psycopg://", 1)
