@@ -156,7 +156,7 @@ class _Running:
         )
         self._app_name = settings.app
         self._stopped = self._vacuums = False
-        self._complaint = ""
+        self._complaint = self._logged = ""
 
     def stop(self) -> None:
         """Let the step in flight end, then leave."""
@@ -187,12 +187,16 @@ class _Running:
                 pause = min(pause, self.pushes.step())
         except Misconfigured as error:
             # A migration or a grant may follow: no reason to end the process.
-            if str(error) != self._complaint:
+            # A dormant one logs it at its second look: if the scheduler needs what is
+            # missing, it has reported it by then, and the process may have ended.
+            repeated = str(error) == self._complaint
+            if repeated == self.dormant and str(error) != self._logged:
                 logger.error("pecker: outbox %s is not delivered: %s", self.name, error)  # noqa: TRY400  # one line says it
+                self._logged = str(error)
             self._complaint = str(error)
             self.database.close()
             return LOOK_INTERVAL
-        self._complaint = ""
+        self._complaint = self._logged = ""
         return pause
 
     def _leave(self) -> None:

@@ -38,7 +38,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["pecker_dsn", "nowhere"],
     ),
     "a user that is not there": (
-        {"pecker_dsn": "postgresql://nobody_known@{place}/postgres"},
+        {"pecker_dsn": "postgresql://nobody_known:x@{place}/postgres"},
         ["pecker_dsn", "nobody_known"],
     ),
     "a schema without tables": (
@@ -77,8 +77,9 @@ def ended(
         Cluster(dsn=dsn, broker_url=redis_server.url, queue=queue) as made,
     ):
         with psycopg.connect(dsn) as connection:
-            place = f"{connection.info.host}:{connection.info.port}"
-            server = f"postgresql://{connection.info.user}@{place}"
+            info = connection.info
+            place = f"{info.host}:{info.port}"
+            server = f"postgresql://{info.user}:{info.password}@{place}"
         nodes = {}
         for case, (settings, _) in CASES.items():
             wrong = made.conf() | settings
@@ -103,6 +104,6 @@ def test_bad_input_ends_beat_at_start_and_is_named(
     last = node.process.life_log().rstrip().rpartition("\n")[2]
     said = last.partition("Error: ")[2]
     assert said
-    assert node.process.life_log().count(said) == 1
+    assert node.process.life_log().count(said) == 1, node.process.life_log()
     missing = [word for word in CASES[case][1] if word not in last]
     assert not missing, node.process.life_log()

@@ -199,7 +199,11 @@ def test_a_host_that_became_read_only_is_left_for_another(
     name = conninfo_to_dict(dsn)["dbname"]
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         connection.execute(f'create database "{name}"')
-        migrate(make_conninfo(server.dsn, dbname=name), schema="public")
+        # One address has one password for both servers.
+        password = conninfo_to_dict(dsn)["password"]
+        connection.execute(f"alter role current_user password '{password}'")
+        theirs = make_conninfo(server.dsn, dbname=name, password=password)
+        migrate(theirs, schema="public")
         connection.execute(
             f'alter database "{name}" set default_transaction_read_only = on'
         )

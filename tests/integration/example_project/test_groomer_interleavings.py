@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from example_project.groomer import queries
 from example_project.groomer.states import Progress, Rank, Report
@@ -176,7 +177,8 @@ def enumerate_all(
     copies: int = 1,
 ) -> tuple[int, list[str]]:
     """Play every schedule; return how many could happen, and what went wrong."""
-    interleaver = Interleaver(connection.info.dsn, actors)
+    dsn = make_conninfo(connection.info.dsn, password=connection.info.password)
+    interleaver = Interleaver(dsn, actors)
     played, wrong = 0, []
     try:
         for names in product(kinds, repeat=actors):
