@@ -17,6 +17,8 @@ from celery_pecker.alarms.targets import NotSent, Target
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import SYSTEM, Clock
 
+logger = logging.getLogger("celery_pecker.alarms")
+
 
 class Call:
     """One call of a target. The thread is a daemon: it holds up no shutdown."""
@@ -52,8 +54,6 @@ class Call:
         self._error = user_code.raised(self._target, self.notice)
         self._ended.set()
 
-
-logger = logging.getLogger("celery_pecker.alarms")
 
 AT_ONCE = 20
 HOLD = 60.0

@@ -19,6 +19,13 @@ from celery_pecker.django.stored_schedules.changes import ScheduleChangeAdmin
 from celery_pecker.outbox.model import mode_name
 from celery_pecker.outbox.overview import Overview, Summary
 
+__all__ = [
+    "OutboxDoneAdmin",
+    "OutboxMessageAdmin",
+    "ScheduleAdmin",
+    "ScheduleChangeAdmin",
+]
+
 PARAMETER = "outbox"
 PRESERVED = "_changelist_filters"
 """Where links of Django's lists keep the filters of the list."""
@@ -156,13 +163,6 @@ class TaskFilter(admin.SimpleListFilter):
         del request
         return queryset.filter(task=self.value()) if self.value() else queryset
 
-
-__all__ = [
-    "OutboxDoneAdmin",
-    "OutboxMessageAdmin",
-    "ScheduleAdmin",
-    "ScheduleChangeAdmin",
-]
 
 SHORT = 120
 """Characters of an error in the list."""

@@ -11,9 +11,7 @@ from tornado.template import Template
 
 from celery_pecker.flower.pages import FOLDER, Page, registered, shown
 
-# Flower's navigation bar with our entries in it. Pure. Flower offers no way to add to
-# its menu, so the text of its template is changed as it is loaded: behind the entry
-# "Broker", wherever that stands.
+logger = logging.getLogger(__name__)
 
 MARK = "reverse_url('broker')"
 END = "</li>"
@@ -27,7 +25,11 @@ ENTRY = """
 
 
 def with_entries(navbar: str, pages: Iterable[Page]) -> str | None:
-    """Return the template with an entry for each page; None if it has no place."""
+    """Return Flower's navigation bar with an entry for each page. Pure.
+
+    Flower offers no way to add to its menu, so the text of its template is changed as
+    it is loaded: behind the entry "Broker", wherever that stands. None: it has none.
+    """
     mark = navbar.find(MARK)
     end = navbar.find(END, mark)
     if mark < 0 or end < 0:
@@ -40,8 +42,6 @@ def with_entries(navbar: str, pages: Iterable[Page]) -> str | None:
     )
     return navbar[:place] + "".join(entries) + navbar[place:]
 
-
-logger = logging.getLogger(__name__)
 
 OURS = "pecker/"
 """Begins the names of our templates: Flower may come to have a schedules.html too."""

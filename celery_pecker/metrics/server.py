@@ -26,6 +26,8 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.metrics.tables import register
 from celery_pecker.overview import Overview
 
+logger = logging.getLogger(__name__)
+
 QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 """Bounds of the histograms in seconds: a wake-up is quick."""
 LONG = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
@@ -99,8 +101,6 @@ class ProcessMetrics:
         hostname = self._hostname
         self._ran.labels(hostname, ended.task, ended.state).observe(ended.seconds)
 
-
-logger = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT = 10.0
 """Seconds that a client may take to send its request."""

@@ -11,10 +11,6 @@ from typing import Any, NamedTuple, Protocol
 from celery_pecker.outbox.model import mode_name
 from celery_pecker.outbox.operations import Which
 
-# Add up what was counted of an outbox, and reckon what was not. Pure. A table of a
-# year's queue cannot be counted for each page. The oldest rows of each index are
-# counted; where there are more, PostgreSQL's statistics say about how many.
-
 INDEXES = {
     "ready": "pecker_outbox_ready",
     "timed": "pecker_outbox_later",
@@ -60,8 +56,10 @@ def indexes_to_ask(rows: Iterable[Counted]) -> set[str]:
 
 
 def totals(rows: Iterable[Counted], estimates: Mapping[str, int]) -> Totals:
-    """Return the totals.
+    """Return the totals, reckoned where not all was counted. Pure.
 
+    A table of a year's queue cannot be counted for each page. The oldest rows of each
+    index are counted; where there are more, PostgreSQL's statistics say about how many.
     Each index was walked in the order in which its rows are due. So those that were not
     counted are due later if one that was counted is, and else they count as due.
 

@@ -36,16 +36,16 @@ from celery_pecker.publisher.redis_script import (
 )
 
 #: Messages that one script pushes.
-# What was tried under a token and not answered: which part of a batch is where. Without
-# this a part of a batch that is tried again would be parted anew, and a token that was
-# given to other messages would keep it out.
-
 BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncertainBatch:
-    """What was tried under a token whose answer did not come, or came in part."""
+    """What was tried under a token whose answer did not come, or came in part.
+
+    Without this a part of a batch that is tried again would be parted anew, and a token
+    that was given to other messages would keep it out.
+    """
 
     place: str
     """The server that was asked: another one knows nothing of the token."""

@@ -19,6 +19,8 @@ from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.redis_guard import pool as pools
 from celery_pecker.redis_guard.held import SETTLED_BY_US, Disposition, Held
 
+logger = logging.getLogger("celery_pecker.worker")
+
 BATCH = 100
 SCRIPT = files(__package__).joinpath("settle.lua").read_text(encoding="utf-8")
 
@@ -86,16 +88,15 @@ def _arguments(held: Held) -> list[str]:
     return [held.tag, repr(held.lost_at), recorded, PUSH[held.disposition], payload]
 
 
-# One Redis client for a channel, instead of two for each message. kombu makes a client
-# for each call that it does not send over the connection it reads from: two for a
-# message, one to record it and one to acknowledge it. redis-py fills a table of some
-# 170 commands for each: a fourth of what the main process of a worker spends on a task
-# that does nothing. A client keeps nothing but that table and its pool, so that one
-# serves them all.
-
-
 def keep_client(channel: Any) -> None:
-    """Let a channel of kombu's Redis transport use one client as long as its pool."""
+    """Let a channel of kombu's Redis transport use one client as long as its pool.
+
+    kombu makes a client for each call that it does not send over the connection it
+    reads from: two for a message, one to record it and one to acknowledge it. redis-py
+    fills a table of some 170 commands for each: a fourth of what the main process of a
+    worker spends on a task that does nothing. A client keeps nothing but that table and
+    its pool, so that one serves them all.
+    """
     make = channel._create_client  # noqa: SLF001 - what kombu calls for each
     kept: dict[Any, Any] = {}
 
@@ -110,9 +111,6 @@ def keep_client(channel: Any) -> None:
         return client
 
     channel._create_client = create  # noqa: SLF001 - as above
-
-
-logger = logging.getLogger("celery_pecker.worker")
 
 
 class RedisGuard:

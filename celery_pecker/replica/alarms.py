@@ -37,6 +37,8 @@ from celery_pecker.schedules.stored_rows import StoredRows
 from celery_pecker.schedules.upkeep import TERM
 from celery_pecker.stored_schedules.timings import Timings
 
+logger = logging.getLogger("celery_pecker.alarms")
+
 READ_AT_ONCE = 200
 """Definitions that one look reads: a millisecond each, until they run or change."""
 SECOND = 1_000_000
@@ -103,9 +105,6 @@ class StoredInstants:
                 return NEVER_US
             after = following(recurs, slot.executed_us, now_us)
             return after(slot.executed_us)
-
-
-logger = logging.getLogger("celery_pecker.alarms")
 
 
 class Parked:

@@ -22,6 +22,8 @@ from celery_sharding.runner.running import Running, fail_shard
 from celery_sharding.runner.shard_run import ShardRun
 from celery_sharding.runner.step_writer import Stop, Work
 
+logger = logging.getLogger(__name__)
+
 MISSING = "its items are not in the ledger"
 
 
@@ -94,8 +96,6 @@ def _ended_in_failed_call(record: Shard) -> bool:
     """Return whether items of it that have ended are to be retried in the end."""
     return record.cursor > record.done + record.failed
 
-
-logger = logging.getLogger(__name__)
 
 TARGET = 0.3
 """Seconds of work in a batch."""

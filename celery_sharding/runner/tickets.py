@@ -29,6 +29,8 @@ from celery_sharding.runner.slice import Batches, Slice
 from celery_sharding.runner.step_writer import Stop, Work
 from celery_sharding.settings import ShardingSettings
 
+logger = logging.getLogger(__name__)
+
 SOON = 1.0
 """Seconds until it is asked once more, where the gate names no time."""
 OPEN = (True, 0.0)
@@ -71,8 +73,6 @@ def _ask(
     passes, retry_in = bool(answer[0]), answer[-1]
     return passes, max(float(retry_in), 0.05)
 
-
-logger = logging.getLogger(__name__)
 
 STRANGE = 1.0
 """Seconds until a ticket is offered once more whose processor is not known here, or

@@ -26,10 +26,6 @@ from throttle.model import Answer, Report, View
 from throttle.store import wire
 from throttle.store.fields import Malformed, document
 
-# A connection whose waits add up: for servers that send a byte now and then. A socket's
-# timeout begins anew with each byte, and `http.client` reads until a line or a body is
-# whole: a server that drips is then waited for without end.
-
 CONNECTING = 1.0
 """Seconds for a connection, which may need a name server and a handshake."""
 LEAST = 0.001
@@ -37,7 +33,12 @@ LEAST = 0.001
 
 
 class Wire:
-    """A connection whose every wait counts against one sum of time."""
+    """A connection whose every wait counts against one sum of time.
+
+    A socket's timeout begins anew with each byte, and `http.client` reads until a line
+    or a body is whole: a server that sends a byte now and then is waited for without
+    end.
+    """
 
     def __init__(self, connection: HTTPConnection, clock: Monotonic) -> None:
         self.connection = connection

@@ -40,18 +40,18 @@ from celery_pecker.kernel.errors import Misconfigured
 
 logger = logging.getLogger(__name__)
 
-# Asking PostgreSQL to cancel a statement whose connection is given up. That is a
-# connection of its own and may hang as the first one did: so in a thread, in bounded
-# time, and never more than a few at once. It is a courtesy: what a dead route keeps
-# from PostgreSQL, its own `statement_timeout` ends.
-
 CANCEL_TIMEOUT = 5.0
 AT_ONCE = 8
 _free = threading.BoundedSemaphore(AT_ONCE)
 
 
 def cancel_in_thread(pgconn: Any) -> None:
-    """Ask the server from another thread, unless too many are being asked."""
+    """Ask the server to end a statement whose connection is given up, by a thread.
+
+    That is a connection of its own and may hang as the first one did: so in bounded
+    time, and never more than a few at once. It is a courtesy: what a dead route keeps
+    from PostgreSQL, its own `statement_timeout` ends.
+    """
     if not capabilities.has_cancel_safe():  # older libpq waits without bound
         return
     with suppress(psycopg.Error):

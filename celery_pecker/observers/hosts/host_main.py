@@ -39,13 +39,9 @@ from celery_pecker.observers.hosts.tables import Notice, Tables
 from celery_pecker.observers.lease import Trust
 from celery_pecker.sql import statements
 
-# Sends ``on_parked`` and ``on_moved``: what the tables say is to be sent. A notice is
-# written by the statement that parks or moves, so no death between the two loses one.
-# With an outbox it is recorded there and deleted here in one transaction: the outbox
-# has it exactly once. Without one it is sent to the broker and deleted then: at least
-# once, each time under the same task id.
+logger = logging.getLogger(__name__)
 
-AT_ONCE = 20
+NOTICES_AT_ONCE = 20
 REST = 60.0
 """Seconds; a host that sees a notice wakes the thread."""
 NAMESPACE = uuid.UUID("6f0b2a4e-6f0e-5d7c-9a57-4d1c8b7e2f30")
@@ -53,7 +49,13 @@ NAMESPACE = uuid.UUID("6f0b2a4e-6f0e-5d7c-9a57-4d1c8b7e2f30")
 
 
 class Notices:
-    """Sends notices, on a thread of its own: a broker may hang."""
+    """Sends ``on_parked`` and ``on_moved``, on a thread of its own: a broker may hang.
+
+    A notice is written by the statement that parks or moves, so no death between the
+    two loses one. With an outbox it is recorded there and deleted here in one
+    transaction: the outbox has it exactly once. Without one it is sent to the broker
+    and deleted then: at least once, each time under the same task id.
+    """
 
     def __init__(
         self, app: Any, outbox: Any, tables: Tables, database: Database
@@ -65,7 +67,7 @@ class Notices:
 
     def step(self) -> float:
         """Send what there is; return the seconds to sleep."""
-        some = self._tables.notices(AT_ONCE)
+        some = self._tables.notices(NOTICES_AT_ONCE)
         for notice in some:
             error = user_code.tried(self._send, notice)[1]
             if error is not None:
@@ -75,7 +77,7 @@ class Notices:
                     "pecker: a signature of an observer was not sent, tried again: %s",
                     shown,
                 )
-        return 0.0 if len(some) == AT_ONCE else REST
+        return 0.0 if len(some) == NOTICES_AT_ONCE else REST
 
     def _send(self, notice: Notice) -> None:
         message = self._app.signature(json.loads(notice.signature))
@@ -98,8 +100,6 @@ class Notices:
     def _connection(self) -> psycopg.Connection[Any]:
         return BoundedConnection.within(self._database.dsn, 10.0)
 
-
-logger = logging.getLogger(__name__)
 
 BEAT_INTERVAL = 0.1
 """Seconds."""

@@ -30,18 +30,18 @@ from throttle.store.redis import calls, failures
 from throttle.store.redis.client import connect, other_node, says_otherwise
 from throttle.units import WHOLE
 
-# Commands to Redis with little between: ten a second come from each worker.
-# `Redis.execute_command` takes 80 µs of the caller's processor: a pool, its counters, a
-# look at the socket, retries, one chunk for each argument. This uses a connection of
-# the same pool (so with its TLS, password and sentinels) is kept, and a command is one
-# write.
-
 _UNNAMED = () if VERSION >= (5, 3) else ("_",)
 """What a pool of redis-py wants to hear of a connection that is for no command."""
 
 
 class Direct:
-    """Sends commands over connections of a client's pool. Threads may share it."""
+    """Sends commands over connections of a client's pool. Threads may share it.
+
+    Ten a second come from each worker. `Redis.execute_command` takes 80 µs of the
+    caller's processor: a pool, its counters, a look at the socket, retries, one chunk
+    for each argument. This keeps a connection of the same pool (so with its TLS,
+    password and sentinels), and a command is one write.
+    """
 
     def __init__(self, client: Redis) -> None:
         self.client = client

@@ -13,6 +13,8 @@ from throttle.clock import Monotonic, monotonic
 from throttle.settings import Settings
 from throttle.worker.brokers.broker import Callbacks, Held, Request
 
+logger = logging.getLogger("throttle")
+
 MOST: Final = 0xFFFF
 """Above it kombu turns the limit off, and a worker would take all there is."""
 
@@ -81,9 +83,6 @@ class Prefetch:
 
     def _ask(self) -> None:
         self._qos.prev = None
-
-
-logger = logging.getLogger("throttle")
 
 
 PARKED = "throttle_parked"
