@@ -13,7 +13,12 @@ from django.http import Http404
 
 from celery_pecker.django import arguments, databases
 from celery_pecker.django.models import OutboxBatch, OutboxDone, OutboxMessage
-from celery_pecker.django.read_only_admin import ReadOnlyAdmin
+from celery_pecker.django.read_only_admin import (
+    MOST_TASKS,
+    ReadOnlyAdmin,
+    TaskFilter,
+    WordFilter,
+)
 from celery_pecker.django.stored_schedules.admin import ScheduleAdmin
 from celery_pecker.django.stored_schedules.changes import ScheduleChangeAdmin
 from celery_pecker.outbox.model import mode_name
@@ -93,11 +98,6 @@ class OutboxFilter(admin.SimpleListFilter):
         return queryset
 
 
-STATES = ("waiting", "held", "later", "parked")
-MOST_TASKS = 200
-"""Names in the filter by task."""
-
-
 def with_state(rows: Any) -> Any:
     """Return the messages with `state` and `due`, by the database's clock."""
     batches = OutboxBatch.objects.using(rows.db)
@@ -119,16 +119,12 @@ def with_state(rows: Any) -> Any:
     return rows.annotate(state=state, due=due)
 
 
-class StateFilter(admin.SimpleListFilter):
+class StateFilter(WordFilter):
     """Waiting, held, later or parked."""
 
     title = "state"
     parameter_name = "state"
-
-    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the states."""
-        del request, model_admin
-        return [(state, state) for state in STATES]
+    words = ("waiting", "held", "later", "parked")
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         """Return the messages in the state; parked ones have an index."""
@@ -138,30 +134,6 @@ class StateFilter(admin.SimpleListFilter):
         if self.value() == "parked":
             return queryset.filter(parked_at__isnull=False)
         return queryset.filter(parked_at__isnull=True, state=self.value())
-
-
-class TaskFilter(admin.SimpleListFilter):
-    """Tasks of which there are messages, as far as they were counted."""
-
-    title = "task"
-    parameter_name = "task"
-
-    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the names; one that was chosen stays."""
-        names = [one.task for one in model_admin.summary(request).tasks[:MOST_TASKS]]
-        chosen = self.used_parameters.get(self.parameter_name)
-        if chosen and chosen not in names:
-            names.append(chosen)
-        return [(name, name) for name in sorted(names)]
-
-    def has_output(self) -> bool:
-        """Show it also where there is one task."""
-        return True
-
-    def queryset(self, request: Any, queryset: Any) -> Any:
-        """Return the messages of the task."""
-        del request
-        return queryset.filter(task=self.value()) if self.value() else queryset
 
 
 SHORT = 120
@@ -225,6 +197,10 @@ class OutboxMessageAdmin(OneOutboxMixin, ReadOnlyAdmin):
         if known is None:
             known = request.pecker_summary = Overview(self.tables(request)).summary()
         return known
+
+    def tasks(self, request: Any) -> list[str]:
+        """Return the tasks of which there are messages, as far as they were counted."""
+        return [one.task for one in self.summary(request).tasks[:MOST_TASKS]]
 
     def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
         """Show the counts above the list."""

@@ -18,12 +18,47 @@ from celery_pecker.kernel.errors import PeckerError
 
 MOST = 1_000
 """Rows of a list; filters lead to the others."""
+MOST_TASKS = 200
+"""Names in the filter by task."""
 UNREAD = (
     "The tables of celery-pecker cannot be used: {error}. They are looked for in"
     " schema {schema!r} of the database {alias!r} (PECKER_ADMIN_SCHEMA,"
     " PECKER_ADMIN_DATABASE), made by `celery -A proj pecker migrate`, and a statement"
     " ends after {seconds} s."
 )
+
+
+class WordFilter(admin.SimpleListFilter):
+    """A choice of one of a few words."""
+
+    words: tuple[str, ...] = ()
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the words."""
+        del request, model_admin
+        return [(word, word) for word in self.words]
+
+
+class TaskFilter(admin.SimpleListFilter):
+    """The tasks that the admin names by its `tasks`, `MOST_TASKS` at most."""
+
+    title = "task"
+    parameter_name = "task"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the names; one that was chosen stays."""
+        chosen = self.used_parameters.get(self.parameter_name)
+        names = {*model_admin.tasks(request), *([chosen] if chosen else [])}
+        return [(name, name) for name in sorted(names)]
+
+    def has_output(self) -> bool:
+        """Show it also where there is one task."""
+        return True
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        """Return the rows of the task."""
+        del request
+        return queryset.filter(task=self.value()) if self.value() else queryset
 
 
 class Window(ChangeList):

@@ -17,7 +17,7 @@ from django.utils.html import format_html
 
 from celery_pecker.django import databases
 from celery_pecker.django.models import Schedule, ScheduleChange
-from celery_pecker.django.read_only_admin import Bounded
+from celery_pecker.django.read_only_admin import MOST_TASKS, Bounded, TaskFilter
 from celery_pecker.django.stored_schedules import filters, rows
 from celery_pecker.django.stored_schedules.changes import compared, instant
 from celery_pecker.django.stored_schedules.form import ScheduleForm, fieldsets
@@ -61,7 +61,7 @@ class ScheduleAdmin(Bounded):
     list_display = (
         *("name", "task", "words", "state_shown", "next_run", "last_run", "who"),
     )
-    list_filter = (filters.TaskFilter, filters.KindFilter, filters.StateFilter)
+    list_filter = (TaskFilter, filters.KindFilter, filters.StateFilter)
     search_fields = ("name", "task")
     search_help_text = "Part of the name, or of the task's"
     window_order = ("name",)
@@ -93,7 +93,7 @@ class ScheduleAdmin(Bounded):
         stored = Schedule.objects.using(databases.alias())
         stored = stored.filter(removed_at__isnull=True)
         names = stored.order_by("task").values_list("task", flat=True).distinct()
-        return [*names[: filters.MOST_TASKS]]
+        return [*names[:MOST_TASKS]]
 
     # Columns
 

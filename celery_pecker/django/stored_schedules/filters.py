@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.db.models import Exists, F, Q
 
-from celery_pecker.django.read_only_admin import MOST
+from celery_pecker.django.read_only_admin import MOST, WordFilter
 from celery_pecker.django.stored_schedules.rows import hot, readable
 from celery_pecker.stored_schedules.form_fields import KINDS
 
-STATES = ("active", "paused", "done", "problem")
-MOST_TASKS = 200
-"""Names in the filter by task."""
 EXAMINED = 5_000
 """Different schedules that are read for those with a problem: only reading shows it,
 and of many thousands most are alike."""
@@ -26,16 +23,12 @@ CUT = (
 _DONE = Q(once=True, once_at__lte=F("executed_at"))
 
 
-class StateFilter(admin.SimpleListFilter):
+class StateFilter(WordFilter):
     """Active, paused, done (a single run that is over), or with a problem."""
 
     title = "state"
     parameter_name = "state"
-
-    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the states."""
-        del request, model_admin
-        return [(state, state) for state in STATES]
+    words = ("active", "paused", "done", "problem")
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         """Return the schedules in the state."""
@@ -73,16 +66,12 @@ def unreadable(request: Any, queryset: Any) -> list[str]:
     return bad
 
 
-class KindFilter(admin.SimpleListFilter):
+class KindFilter(WordFilter):
     """By the one key that names the kind of a schedule."""
 
     title = "kind"
     parameter_name = "kind"
-
-    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the kinds."""
-        del request, model_admin
-        return [(kind, kind) for kind in KINDS if kind != "json"]
+    words = tuple(kind for kind in KINDS if kind != "json")
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         """Return the schedules of the kind."""
@@ -92,27 +81,3 @@ class KindFilter(admin.SimpleListFilter):
             if self.value()
             else queryset
         )
-
-
-class TaskFilter(admin.SimpleListFilter):
-    """Tasks that are stored; those of the first names where there are very many."""
-
-    title = "task"
-    parameter_name = "task"
-
-    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the names; one that was chosen stays."""
-        names = {*model_admin.tasks(request)}
-        chosen = self.used_parameters.get(self.parameter_name)
-        return [
-            (name, name) for name in sorted(names | ({chosen} if chosen else set()))
-        ]
-
-    def has_output(self) -> bool:
-        """Show it also where there is one task."""
-        return True
-
-    def queryset(self, request: Any, queryset: Any) -> Any:
-        """Return the schedules of the task."""
-        del request
-        return queryset.filter(task=self.value()) if self.value() else queryset
