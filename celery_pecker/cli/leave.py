@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC
 from typing import Any
 
@@ -13,15 +12,13 @@ from celery.bin.base import CeleryCommand
 from psycopg.sql import SQL, Identifier
 
 from celery_pecker.cli.context import NO, YES, Context, as_json
-from celery_pecker.cli.health import rows_of
-from celery_pecker.cli.outboxes import known
+from celery_pecker.cli.health import rows_of, summaries
 from celery_pecker.cli.stored_schedules import stored_names
 from celery_pecker.kernel.bounded_connection import BoundedConnection
 from celery_pecker.kernel.clock import from_us
-from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.overview.details import count_of_schedulers
-from celery_pecker.sql import migrations
+from celery_pecker.sql import tables
 
 SETTINGS = ("pecker_", "sharding_", "throttle_")
 UNINSTALL = (
@@ -85,13 +82,10 @@ def _left(context: Context) -> list[str]:
     """Return what is still to be done here, in words."""
     alive = [one for one in context.overview.replicas() if one.living]
     left = [f"{count_of_schedulers(len(alive))}: stop them"] if alive else []
-    for name, settings in known(context).items():
-        database = Database.of(settings, role="cli")
-        try:
-            [(count,)] = database.run("count_undelivered")
-        finally:
-            database.close()
-        if count:
+    for name, summary in summaries(context).items():
+        if isinstance(summary, PeckerError):
+            raise summary
+        if count := summary.depth + summary.later + summary.parked:
             left.append(
                 f"outbox {name}: {count} messages are not delivered, or parked:"
                 " let a relay send them, or celery -A proj pecker outbox retry | drop"
@@ -124,18 +118,17 @@ def _write(context: Context, file: str) -> int:
 def _drop(context: Context, *, yes: bool) -> None:
     """Drop our tables of the schema, and nothing else in it."""
     settings = context.settings
-    steps = "\n".join(step.text for step in migrations())
-    named = re.findall(r"create table \{schema\}\.(\w+)", steps)
+    named = tables()
     question = (
         f"Drop {len(named)} tables of schema {settings.schema!r} of"
         f" {context.database.where} with all that is in them?"
     )
     if not yes and not click.confirm(question):
         context.leave(NO)
-    tables = SQL(", ").join(Identifier(settings.schema, name) for name in named)
+    listed = SQL(", ").join(Identifier(settings.schema, name) for name in named)
     try:
         with BoundedConnection.within(settings.dsn, settings.database_timeout) as line:
-            line.execute(SQL("drop table if exists {}").format(tables))
+            line.execute(SQL("drop table if exists {}").format(listed))
     except psycopg.Error as error:
         message = f"the tables are not dropped: {error}"
         raise Misconfigured(message) from error

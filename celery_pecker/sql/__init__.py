@@ -27,6 +27,7 @@ from typing import NamedTuple
 OURS = "celery_pecker"
 _LABEL = re.compile(r"^/\* (\w+):(\w+) \*/$", re.MULTILINE)
 _MIGRATION = re.compile(r"^(\d{4})_(\w+)\.sql$")
+_TABLE = re.compile(r"create table \{schema\}\.(\w+)")
 _READABLE_FROM = re.compile(r"^-- readable from: (\d+)$", re.MULTILINE)
 
 
@@ -65,6 +66,13 @@ def _read(package: str) -> Iterator[tuple[str, str]]:
                 message = f"{file.name}: {mark.group()} is no label of {package}"
                 raise ValueError(message)
             yield mark.group(2), text[mark.start() : end].strip()
+
+
+@cache
+def tables() -> tuple[str, ...]:
+    """Return the names of all tables that the migrations create, in their order."""
+    steps = "\n".join(step.text for step in migrations())
+    return tuple(_TABLE.findall(steps))
 
 
 @cache

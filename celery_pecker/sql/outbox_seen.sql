@@ -1,7 +1,3 @@
-/* celery_pecker:count_undelivered */
--- What an outbox holds of any kind, parked or not due too; at most a thousand are counted.
-select count(*) from (select from {schema}.pecker_outbox limit 1000) as held
-
 /* celery_pecker:count_outbox */
 -- What waits, by task and index: waiting is due and not held, held is in a relay's batch
 -- or a run's hands, later is not due yet, parked waits for people. Each index is walked

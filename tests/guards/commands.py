@@ -38,7 +38,7 @@ GUARDS = (
     ),
     Guard(
         "doctor: each table's rights are looked at",
-        "celery_pecker/cli/doctor/postgres.py",
+        "celery_pecker/sql/__init__.py",
         r'r"create table \{schema\}\.(\w+)"',
         r'r"create table \{schema\}\.(pecker_t\w+)"',
         f"{RIGHTS}::test_doctor_sees_each_right_that_is_lacking",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterator
 
 from celery_pecker.cli.context import Context
@@ -17,17 +16,13 @@ from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured, Peck
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.kernel.rendering import render
 from celery_pecker.overview.details import differing
-from celery_pecker.sql import migrations as steps
+from celery_pecker.sql import tables
 
 ALL = ("delete", "insert", "select", "update")
 DELIVERED_WITHIN = 60.0
 """Seconds."""
 NEEDED = {
-    **{
-        name: ALL
-        for step in steps()
-        for name in re.findall(r"create table \{schema\}\.(\w+)", step.text)
-    },
+    **dict.fromkeys(tables(), ALL),
     "pecker_migrations": ("select",),
     "pecker_outbox_turn": ("select", "update"),
     "pecker_owner": ("insert", "select", "update"),
