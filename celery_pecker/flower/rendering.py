@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LONGEST = 400
 """Letters of a text."""
-OF_COLUMNS = ("key", "kind", "number", "width", "notes", "chooses", "alert")
+OF_COLUMNS = ("key", "kind", "notes", "chooses", "alert")
 EXACT = 2**53
 """From here on a number of JavaScript's is rounded."""
 

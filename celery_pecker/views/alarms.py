@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from celery_pecker.alarms.overview import Overview, RuleRow, TargetRow
 from celery_pecker.kernel.clock import to_us
@@ -17,6 +18,7 @@ from celery_pecker.views.model import (
     Table,
     Tone,
     View,
+    each,
 )
 from celery_pecker.views.phrases import count, duration, plural
 
@@ -110,37 +112,39 @@ FIGURES = (
         lambda all_: "warning" if all_.failing else "success",
     ),
 )
+_of_rules = partial(each, "rules", ["rule"])
+_of_targets = partial(each, "targets", ["target"])
 # A rule has a sample with 0 before it rings: an alert sees the first that does.
 MEASURES = (
     Measure(
         "alarms_ringing",
         "Alarms that ring",
-        lambda all_: [([one.rule], one.ringing) for one in all_.rules],
+        _of_rules("ringing"),
         labels=("rule",),
     ),
     Measure(
         "alarms_looked_seconds",
         "Since a replica looked by the rule",
-        lambda all_: [([one.rule], max(one.looked, 0.0)) for one in all_.rules],
+        _of_rules(lambda rule, _: max(rule.looked, 0.0)),
         labels=("rule",),
     ),
     Measure(
         "alarm_notices_sent",
         "Notices that the target has taken",
-        lambda all_: [([one.target], one.sent) for one in all_.targets],
+        _of_targets("sent"),
         labels=("target",),
         counter=True,
     ),
     Measure(
         "alarm_notices_waiting",
         "Notices that the target does not have yet",
-        lambda all_: [([one.target], one.waiting) for one in all_.targets],
+        _of_targets("waiting"),
         labels=("target",),
     ),
     Measure(
         "alarm_target_failures",
         "How often in a row the target took nothing",
-        lambda all_: [([one.target], one.failures) for one in all_.targets],
+        _of_targets("failures"),
         labels=("target",),
     ),
 )

@@ -127,6 +127,41 @@ class Figure:
     tone: Callable[[Any], Tone]
 
 
+Samples = Iterable[tuple[Sequence[str], float]]
+"""Values, each with those of its labels."""
+
+
+def _of_row(field: str) -> Callable[[Any, Any], float | None]:
+    read = attrgetter(field)
+    return lambda row, _: read(row)
+
+
+def each(
+    rows: str | Callable[[Any], Iterable[Any]],
+    labels: Sequence[str],
+    value: str | Callable[[Any, Any], float | None],
+) -> Callable[[Any], Samples]:
+    """Return what gives a sample of each row of a summary, under fields of the row.
+
+    Args:
+        rows: the field of the summary that has them, or what gives them.
+        labels: fields of a row, in the order of the measure's labels.
+        value: a field, or what is called with the row and the summary; None: the row
+            has no sample.
+
+    """
+    rows_of = attrgetter(rows) if isinstance(rows, str) else rows
+    number_of = _of_row(value) if isinstance(value, str) else value
+
+    def samples(summary: Any) -> Samples:
+        for row in rows_of(summary):
+            number = number_of(row, summary)
+            if number is not None:
+                yield [str(getattr(row, label)) for label in labels], number
+
+    return samples
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A metric: its samples are read from the view's summary."""
@@ -134,12 +169,12 @@ class Measure:
     name: str
     """Without ``celery_pecker_``; of a counter without ``_total``."""
     help: str
-    samples: str | Callable[[Any], float | Iterable[tuple[Sequence[str], float]]]
+    samples: str | Callable[[Any], float | Samples]
     """Return its value (None: 0), or one for each row of labels; a text: the field."""
     labels: tuple[str, ...] = ()
     counter: bool = False
 
-    def of(self, summary: Any) -> Iterable[tuple[Sequence[str], float]]:
+    def of(self, summary: Any) -> Samples:
         """Return each value with its labels."""
         read = self.samples
         value = (attrgetter(read) if isinstance(read, str) else read)(summary)

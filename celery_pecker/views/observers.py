@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.observers import operations
 from celery_pecker.observers.model import Answer, EventRow, NodeRow, ObserverRow, Place
@@ -26,10 +26,12 @@ from celery_pecker.views.model import (
     Measure,
     NoSuchRow,
     Query,
+    Samples,
     Shown,
     Table,
     Tone,
     View,
+    each,
 )
 from celery_pecker.views.phrases import count, duration, plural
 
@@ -79,13 +81,13 @@ def read(database: Database, query: Query) -> Shown:
         rows={
             "hosts": summary.hosts[:HOSTS],
             "observers": page.rows,
-            "events": [*reversed(events)],
+            "events": events,
         },
         total=page.total,
         size=ROWS,
         extra={
             "warning": not_sent(summary),
-            "life": None if row is None else _about(row, events),
+            "life": None if row is None else _about(row),
         },
     )
 
@@ -109,7 +111,7 @@ def not_sent(summary: Summary) -> str:
 def _life(
     overview: Overview, name: str | None
 ) -> tuple[ObserverRow | None, Sequence[EventRow]]:
-    """Return an observer with what happened to it, oldest first; None: none is asked.
+    """Return an observer with what happened to it, newest first; None: none is asked.
 
     Of a name that was used again the row is the newest, and so are the events.
     """
@@ -117,11 +119,11 @@ def _life(
     if row is None:
         return None, ()
     events = overview.history(row.name, limit=EVENTS)
-    return row, [one for one in reversed(events) if one.observer == row.id]
+    return row, [one for one in events if one.observer == row.id]
 
 
-def _about(row: ObserverRow, events: Sequence[EventRow]) -> dict[str, Any]:
-    """Return what the picture of a life needs."""
+def _about(row: ObserverRow) -> dict[str, Any]:
+    """Return what the picture of a life needs beside its events."""
     return {
         "id": str(row.id),
         "name": row.name,
@@ -130,10 +132,6 @@ def _about(row: ObserverRow, events: Sequence[EventRow]) -> dict[str, Any]:
             f"{row.status}, {row.place}, epoch {row.epoch}, weight {row.weight}",
             f"arguments {_json(row.args)}",
             *([] if row.state is None else [f"cursor {_json(row.state)}"]),
-        ],
-        "events": [
-            {"event": one.event, "at": to_us(one.at), "host": one.node_name}
-            for one in events
         ],
     }
 
@@ -248,30 +246,23 @@ FIGURES = (
 # Metrics
 
 
-def _by_kind(
-    figure: Callable[[KindRow], int],
-) -> Callable[[Summary], Iterator[tuple[Sequence[str], float]]]:
-    """Return a sample for each kind, or one of all where they are too many."""
-
-    def samples(summary: Summary) -> Iterator[tuple[Sequence[str], float]]:
-        yield from (([one.kind], figure(one)) for one in _kinds(summary))
-
-    return samples
-
-
 def _kinds(summary: Summary) -> Sequence[KindRow]:
+    """Return the kinds, or one for all where they are too many. Pure."""
     few = len(summary.kinds) <= MOST_KINDS
     return summary.kinds if few else [totals(summary.kinds)]
 
 
-def _by_place(summary: Summary) -> Iterator[tuple[Sequence[str], float]]:
+_of_kinds = partial(each, _kinds, ["kind"])
+
+
+def _by_place(summary: Summary) -> Samples:
     """Yield a sample for each place, with 0: an alert sees the first parked one."""
     for one in _kinds(summary):
         for place in SHOWN:
             yield [one.kind, str(place)], one.places[place]
 
 
-def _by_state(summary: Summary) -> Iterator[tuple[Sequence[str], float]]:
+def _by_state(summary: Summary) -> Samples:
     states = [host_state(one) for one in summary.hosts]
     yield from (([state], states.count(state)) for state in HOST_STATES)
 
@@ -286,13 +277,13 @@ MEASURES = (
     Measure(
         "observers_weight",
         "The sum of their weights",
-        _by_kind(lambda kind: kind.weight),
+        _of_kinds("weight"),
         labels=("kind",),
     ),
     Measure(
         "observers_moves",
         "How often those that are there have moved to another host",
-        _by_kind(lambda kind: kind.moves),
+        _of_kinds("moves"),
         labels=("kind",),
     ),
     Measure("observer_hosts", "Hosts of observers", _by_state, labels=("state",)),

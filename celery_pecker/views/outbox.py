@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox import operations
 from celery_pecker.outbox.operations import Which
@@ -16,6 +14,7 @@ from celery_pecker.views.model import (
     Measure,
     NoSuchRow,
     Query,
+    Samples,
     Shown,
     Table,
     View,
@@ -148,19 +147,17 @@ FIGURES = (
 # Metrics
 
 
-def _of_relays(
-    figure: Callable[[RelayRow], int],
-) -> Callable[[Summary], Iterator[tuple[Sequence[str], float]]]:
-    """Return what living relays did since each of them started."""
+def _relay(name: str, text: str, field: str) -> Measure:
+    """Return a measure of what living relays did since each of them started."""
 
-    def samples(summary: Summary) -> Iterator[tuple[Sequence[str], float]]:
+    def samples(summary: Summary) -> Samples:
         counts: dict[str, int] = {}
         for one in summary.relays:
             relay = f"{one.host}:{one.pid}"
-            counts[relay] = counts.get(relay, 0) + figure(one)
-        yield from (([relay], float(number)) for relay, number in counts.items())
+            counts[relay] = counts.get(relay, 0) + getattr(one, field)
+        yield from (([relay], number) for relay, number in counts.items())
 
-    return samples
+    return Measure(name, text, samples, labels=("relay",), counter=True)
 
 
 MEASURES = (
@@ -184,27 +181,9 @@ MEASURES = (
         "Relays that cannot reach the broker",
         lambda all_: len(_away(all_)),
     ),
-    Measure(
-        "outbox_sent",
-        "Messages that a relay sent",
-        _of_relays(lambda relay: relay.sent),
-        labels=("relay",),
-        counter=True,
-    ),
-    Measure(
-        "outbox_retried",
-        "Messages in batches that a relay took over",
-        _of_relays(lambda relay: relay.retried),
-        labels=("relay",),
-        counter=True,
-    ),
-    Measure(
-        "outbox_refused",
-        "Messages that a relay parked",
-        _of_relays(lambda relay: relay.parked),
-        labels=("relay",),
-        counter=True,
-    ),
+    _relay("outbox_sent", "Messages that a relay sent", "sent"),
+    _relay("outbox_retried", "Messages in batches that a relay took over", "retried"),
+    _relay("outbox_refused", "Messages that a relay parked", "parked"),
 )
 
 

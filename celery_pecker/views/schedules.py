@@ -5,12 +5,12 @@ The page of the entries is drawn by hand: each has a strip of its slots.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.overview import EntryRow, Totals
-from celery_pecker.views.model import Measure
+from celery_pecker.views.model import Measure, Samples, each
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,23 +19,6 @@ class Summary:
 
     totals: Totals
     rows: Sequence[EntryRow]
-
-
-Samples = Iterator[tuple[Sequence[str], float]]
-
-
-def _of_each(
-    figure: Callable[[EntryRow, Totals], float | None],
-) -> Callable[[Summary], Samples]:
-    """Return a sample for each entry of which the figure is known."""
-
-    def samples(summary: Summary) -> Samples:
-        for row in summary.rows:
-            value = figure(row, summary.totals)
-            if value is not None:
-                yield (row.name, row.task), value
-
-    return samples
 
 
 def _runs(summary: Summary) -> Samples:
@@ -54,10 +37,11 @@ def _gauge(name: str, text: str, total: str) -> Measure:
 
 
 def _each(
-    name: str, text: str, figure: Callable[[EntryRow, Totals], float | None]
+    name: str, text: str, value: str | Callable[[EntryRow, Summary], float | None]
 ) -> Measure:
     counter = name.endswith("missed")
-    return Measure(name, text, _of_each(figure), ("entry", "name"), counter)
+    samples = each("rows", ["name", "task"], value)
+    return Measure(name, text, samples, ("entry", "name"), counter)
 
 
 MEASURES = (
@@ -105,7 +89,7 @@ MEASURES = (
     _each(
         "last_slot_age_seconds",
         "Since the instant of the last slot that was won",
-        lambda row, all_: max(all_.now_us - row.last_us, 0) / SECOND,
+        lambda row, all_: max(all_.totals.now_us - row.last_us, 0) / SECOND,
     ),
     _each(
         "slot_late_seconds",
@@ -115,12 +99,12 @@ MEASURES = (
     _each(
         "entry_slots_missed",
         "Slots of the entry that passed without a message or run",
-        lambda row, _: row.missed,
+        "missed",
     ),
     _each(
         "entry_failing",
         "Whether the entry is not sent, or its runs end badly",
-        lambda row, _: row.outcomes.failing,
+        "outcomes.failing",
     ),
     _each(
         "entry_unreported",

@@ -40,11 +40,11 @@
         parked: "parked", released: "waiting", stopping: "stopping", stopped: null};
     const WIDE = 1000, HIGH = 26, LEAST = 4;
 
-    function strip(life) {
+    function strip(life, events) {
         const picture = el("svg:svg", {viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none", role: "img",
-            "aria-label": `${plural(life.events.length, "event")}; now ${life.place}`});
-        const parts = life.events.map((event, nth) => {
-            const next = life.events[nth + 1];
+            "aria-label": `${plural(events.length, "event")}; now ${life.place}`});
+        const parts = events.map((event, nth) => {
+            const next = events[nth + 1];
             return {event, place: AFTER[event.event], us: (next ? next.at : now()) - event.at};
         }).filter(part => part.place);
         const all = parts.reduce((sum, part) => sum + Math.max(part.us, 0), 0) || 1;
@@ -59,14 +59,14 @@
         return picture;
     }
 
-    function drawLife(life) {
+    function drawLife(life, events) {
         byId("life").hidden = !life;
-        const key = life && `${life.id} ${life.events.length} ${life.place}`;
+        const key = life && `${life.id} ${events.length} ${life.place}`;
         if (!life || key === drawnLife) { return; }
         drawnLife = key;
         text(byId("life-name"), pecker.shown(life.name));
         byId("life-legend").replaceChildren(...Object.keys(tables.observers.states).map(place => mark(tables.observers, place)));
-        byId("life-strip").replaceChildren(strip(life));
+        byId("life-strip").replaceChildren(strip(life, events));
         text(byId("life-about"), life.about.join("; "));
     }
 
@@ -76,6 +76,6 @@
         text(byId("unsent"), data.warning);
         hosts = pecker.rows(byId("hosts"), hosts, data.rows.hosts, "node", newHost, drawHost);
         byId("no-hosts").hidden = data.rows.hosts.length > 0;
-        drawLife(data.life);
+        drawLife(data.life, [...data.rows.events].reverse());
     });
 })();

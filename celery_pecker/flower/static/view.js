@@ -43,8 +43,8 @@ pecker.view = (function () {
             ...pecker.pictures.cell(spec.states[state] || "none", 0, 0, 1, 1)), state);
     }
 
-    function newCell(column, row) {
-        const cell = el("td", {class: "pecker-is-" + column.kind + " pecker-from-" + column.width + (column.number ? " text-end" : "")});
+    function newCell(column, row, head) {
+        const cell = el("td", {class: head.className});
         if (column.kind === "name") { cell.classList.add("pecker-what"); }
         const value = column.kind === "name" ? pecker.shown(String(row[column.key])) : "";
         if (column.chooses) {
@@ -89,8 +89,8 @@ pecker.view = (function () {
         return made;
     }
 
-    function newRow(spec, row) {
-        const parts = {cells: spec.columns.map(column => newCell(column, row)), acts: []};
+    function newRow(spec, row, heads) {
+        const parts = {cells: spec.columns.map((column, nth) => newCell(column, row, heads[nth])), acts: []};
         const nameAt = spec.columns.findIndex(column => column.kind === "name");
         if (spec.columns.some(column => column.kind === "error")) {   // on a phone its column is not shown
             parts.why = el("small", {class: "pecker-why"});
@@ -118,7 +118,7 @@ pecker.view = (function () {
     function drawTable(name, data) {
         const spec = tables[name], place = byId(name), rows = data.rows[name];
         known[name] = pecker.rows(place.tBodies[0], known[name] || new Map(), rows, spec.key,
-            row => newRow(spec, row), (parts, row) => drawRow(spec, parts, row));
+            row => newRow(spec, row, place.tHead.rows[0].cells), (parts, row) => drawRow(spec, parts, row));
         byId("no-" + name).hidden = rows.length > 0;
         if (!spec.filters.length) { return; }
         for (const filter of spec.filters.filter(one => one.kind === "chosen")) {

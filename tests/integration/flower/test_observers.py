@@ -108,8 +108,12 @@ def test_the_life_of_one_is_its_history(site: Site) -> None:
     def life(name: str) -> Any:
         return site.data("/observers", name=name)["life"]
 
+    def happened(name: str) -> list[str]:
+        rows = site.data("/observers", name=name)["rows"]["events"]
+        return [one["event"] for one in reversed(rows)]
+
     events = ["created", "started", "failed", "parked"]
-    once(lambda: [one["event"] for one in life("bad")["events"]], events)
+    once(lambda: happened("bad"), events)
     about = life("bad")["about"]
     assert about[1:] == ['arguments {"symbol": "BTC"}', 'cursor {"seq": 7}']
     assert life("nobody's") is None
