@@ -189,11 +189,11 @@ class _Running:
             # A migration or a grant may follow: no reason to end the process.
             # A dormant one logs it at its second look: if the scheduler needs what is
             # missing, it has reported it by then, and the process may have ended.
-            repeated = str(error) == self._complaint
-            if repeated == self.dormant and str(error) != self._logged:
-                logger.error("pecker: outbox %s is not delivered: %s", self.name, error)  # noqa: TRY400  # one line says it
-                self._logged = str(error)
-            self._complaint = str(error)
+            text = str(error)
+            if text != self._logged and (not self.dormant or text == self._complaint):
+                logger.error("pecker: outbox %s is not delivered: %s", self.name, text)  # noqa: TRY400  # one line says it
+                self._logged = text
+            self._complaint = text
             self.database.close()
             return LOOK_INTERVAL
         self._complaint = self._logged = ""

@@ -12,6 +12,7 @@ from celery import Celery
 from celery.bin.base import CeleryCommand
 from rich.text import Text
 
+from celery_pecker.kernel.app_modules import load_app
 from throttle.cli.context import NO, UNKNOWN, Context, as_json
 from throttle.cli.formatting import visible
 from throttle.errors import Misconfigured, StoreUnavailable, ThrottleError
@@ -152,8 +153,7 @@ def _route(settings: Settings) -> Finding:
 
 
 def _tasks(app: Celery, settings: Settings) -> Finding:
-    app.loader.import_default_modules()
-    app.finalize()
+    load_app(app)
     check_tasks(app.tasks, settings)
     named = [
         name

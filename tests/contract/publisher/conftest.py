@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import pytest
 import redis
-from celery import Celery
+from celery import Celery, signals
 from celery.beat import Scheduler
 from kombu import Connection
 
@@ -169,6 +169,19 @@ class Stand:
                 # Else the message may be on its way while another connection looks.
                 producer.channel.basic_publish = producer.channel.basic_publish_confirm
             self.scheduler.apply_async(entry, producer=producer, advance=False)
+
+
+@pytest.fixture(params=["fast", "slow"])
+def lane(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Give each lane in turn."""
+
+    def listener(**_: object) -> None:
+        """Do nothing."""
+
+    if request.param == "slow":
+        signals.before_task_publish.connect(listener)
+    yield request.param
+    signals.before_task_publish.disconnect(listener)
 
 
 @pytest.fixture

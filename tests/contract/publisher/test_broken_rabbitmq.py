@@ -46,19 +46,6 @@ def behind(proxy: Proxy, rabbit_wire: RabbitWire) -> RabbitWire:
     return replace(rabbit_wire, url=proxy.url)
 
 
-@pytest.fixture(params=["fast", "slow"])
-def lane(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Give each lane in turn."""
-
-    def listener(**_: object) -> None:
-        """Do nothing."""
-
-    if request.param == "slow":
-        signals.before_task_publish.connect(listener)
-    yield request.param
-    signals.before_task_publish.disconnect(listener)
-
-
 def ready(stand: Stand, **calls: Call) -> Stand:
     """Return the stand with entries known: `one`, and those given."""
     for name, call in {"one": CALLS["nothing"], **calls}.items():

@@ -11,7 +11,6 @@ from typing import Any
 import celery
 import pytest
 import redis
-from celery import signals
 
 from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
@@ -45,19 +44,6 @@ def ready(stand: Stand, call: str = "nothing") -> Stand:
     """Return the stand with one entry known."""
     stand.known(make_entry(stand.app, "one", CALLS[call]))
     return stand
-
-
-@pytest.fixture(params=["fast", "slow"])
-def lane(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Give each lane in turn."""
-
-    def listener(**_: object) -> None:
-        """Do nothing."""
-
-    if request.param == "slow":
-        signals.before_task_publish.connect(listener)
-    yield request.param
-    signals.before_task_publish.disconnect(listener)
 
 
 def test_nobody_there_is_said_at_once(stand_on: MakeStand) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import redis
-from celery import signals
 
 from celery_pecker.kernel.errors import PublishRefused, PublishUncertain
 from tests.contract.publisher.cases import CALLS, make_entry
@@ -30,19 +29,6 @@ FRAMED: dict[str, dict[str, Any]] = {
     "correlation": {"correlation_id": "c" * 300},
 }
 """What py-amqp cannot frame: it calls that an error of the connection."""
-
-
-@pytest.fixture(params=["fast", "slow"])
-def lane(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Give each lane in turn."""
-
-    def listener(**_: object) -> None:
-        """Do nothing."""
-
-    if request.param == "slow":
-        signals.before_task_publish.connect(listener)
-    yield request.param
-    signals.before_task_publish.disconnect(listener)
 
 
 def stand_with(stand_on: MakeStand, wire: Wire, options: dict[str, Any]) -> Stand:
