@@ -27,6 +27,7 @@ ODD: dict[str, dict[str, Any]] = {
 FRAMED: dict[str, dict[str, Any]] = {
     "priority": {"priority": 300},
     "correlation": {"correlation_id": "c" * 300},
+    "header": {"headers": {"odd": {1}}},
 }
 """What py-amqp cannot frame: it calls that an error of the connection."""
 
