@@ -22,7 +22,7 @@ from tests.guards.guard import Guard
 ROOT = Path(__file__).parents[2]
 COPIED = (
     *("celery_pecker", "celery_sharding", "throttle", "example_project"),
-    *("tests", "pyproject.toml"),
+    *("tests", "docs", "README.md", "pyproject.toml"),
 )
 ENDS_WITHIN = 600.0
 """Seconds for the tests of one guard; what takes longer never ends."""
@@ -43,7 +43,7 @@ class Slot:
         with ExitStack() as stack:
             folder = tempfile.TemporaryDirectory(prefix="pecker-guards-")
             self._copy = Path(stack.enter_context(folder))
-            unwanted = shutil.ignore_patterns("__pycache__")
+            unwanted = shutil.ignore_patterns("__pycache__", "_build", "_static")
             for part in COPIED:
                 if (ROOT / part).is_dir():
                     shutil.copytree(ROOT / part, self._copy / part, ignore=unwanted)
