@@ -60,6 +60,7 @@ def test_what_runs_when_its_worker_is_ended_runs_elsewhere_at_once(
     end(worker, made)
     worker.wait(30.0)
     assert not made.held()
+    assert "died over" not in worker.life_log()
     made.worker("-P", pool, "-c", "2")
     assert result.get(timeout=40.0) == {"total": 6, "done": 6, "failed": 0}
     assert made.rows("select max(deaths), max(attempt) from pecker_shards") == [(0, 0)]
