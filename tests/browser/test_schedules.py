@@ -72,8 +72,14 @@ def site(shared_dsn: str, start: Callable[..., Site], rows: None) -> Site:
 
 
 @pytest.fixture
-def screen(browser: Any, site: Site) -> Iterator[Screen]:
-    """Give a screen on which nothing went wrong unseen."""
+def screen(browser: Any, site: Site, shared_dsn: str) -> Iterator[Screen]:
+    """Give a screen on which nothing went wrong unseen.
+
+    A scheduler is live, and an entry failing, for less time than the tests may take.
+    """
+    with psycopg.connect(shared_dsn) as connection:
+        connection.execute("update pecker_replicas set seen_at = now()")
+        connection.execute("update pecker_outcomes set bad_at = now()")
     with watched(Screen(browser, site)) as screen:
         yield screen
 
@@ -127,11 +133,8 @@ def test_the_list_is_searched_sorted_and_turned_by_keys(screen: Screen) -> None:
     screen.until(lambda: screen.names()[0] == "behind", "as it was sent")
 
 
-def test_what_always_raises_is_failing(screen: Screen, shared_dsn: str) -> None:
+def test_what_always_raises_is_failing(screen: Screen) -> None:
     """With what it raised, and the way to Flower's own page of the task."""
-    # It is failing for a minute, which the tests before this one may have taken.
-    with psycopg.connect(shared_dsn) as connection:
-        connection.execute("update pecker_outcomes set bad_at = now()")
     screen.open("/schedules?search=plain-003")
     row = screen.row("plain-003")
     screen.until(lambda: "Failing" in row.text, "its state")

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from celery import Celery
+from celery import Celery, _state
 from celery.beat import Scheduler
 from celery.schedules import crontab
 
@@ -19,8 +19,13 @@ from celery_pecker.tasks import Pecker, ScheduledTask
 
 
 @pytest.fixture
-def app() -> Celery:
-    """Give an app that nobody has finalized."""
+def app(monkeypatch: pytest.MonkeyPatch) -> Celery:
+    """Give an app that nobody has finalized.
+
+    Celery adds each task of any app to all apps that are finalized later in the
+    process: these here would be in the apps of other tests.
+    """
+    monkeypatch.setattr(_state, "_on_app_finalizers", set(_state._on_app_finalizers))
     return Celery("proj", broker="memory://", set_as_current=False)
 
 

@@ -136,8 +136,8 @@ def bridges(tmp_path: Path, dsn: str, redis_url: str) -> Iterator[Bridges]:
 def test_each_slot_of_a_row_is_sent_by_one_process(bridges: Bridges, dsn: str) -> None:
     """Two, of which one is killed; a row of one run has one.
 
-    Both ends of processes may fall between taking and sending. The row's own count of
-    runs proves nothing here: it is written after the send.
+    Both ends of processes may fall between taking and sending, or between sending and
+    what the row says of it: each process goes on from the row's count of runs.
     """
     with psycopg.connect(dsn) as connection:
         connection.execute(CLAIMS)
@@ -156,6 +156,8 @@ def test_each_slot_of_a_row_is_sent_by_one_process(bridges: Bridges, dsn: str) -
     sent = bridges.sent
     assert (holders, sent["once"]) == (2, 1)
     assert slots - 2 <= sent["each"] <= slots
+    counted = int(bridges.run("-c", COUNT).stdout)
+    assert sent["each"] - 2 <= counted <= slots
 
 
 def test_a_scheduler_that_is_not_ours_is_named(bridges: Bridges) -> None:
@@ -178,3 +180,10 @@ def test_a_bridge_needs_a_scheduler_that_stores(bridges: Bridges) -> None:
     done = bridges.run("-c", script)
     assert done.returncode == 1
     assert "beat_scheduler is 'pecker'; allowed with -S pecker_bridge" in done.stderr
+
+
+COUNT = """
+import proj
+from django_celery_beat.models import PeriodicTask
+print(PeriodicTask.objects.get(name="each").total_run_count)
+"""
