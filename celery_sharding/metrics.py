@@ -11,12 +11,11 @@ Needs ``prometheus-client`` (the extra ``metrics``); Flower brings it along.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from celery_pecker.kernel.clock import monotonic
+from celery_pecker.views.model import Measure, Samples
 from celery_sharding.errors import Misconfigured, PeckerError
 from celery_sharding.ledger import at
 from celery_sharding.ledger.figures import JobFigures
@@ -29,40 +28,50 @@ if find_spec("prometheus_client") is None:
     raise Misconfigured(message)
 
 from prometheus_client import REGISTRY, CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client.core import Metric
+
+from celery_pecker.metrics.measures import ReadCollector, families
 
 FRESH = 1.0
 """Seconds for which what was read is used once more."""
 
 
-class JobCollector(Collector):
-    """A collector over an app's ledger; may be asked by several threads at once."""
+def _by(name: str, text: str, label: str, field: str) -> Measure:
+    """Return a measure of what a field counts by the values of a label."""
 
-    def __init__(self, app: Any) -> None:
-        self._app = app
-        self._reading = threading.Lock()
-        self._metrics: tuple[Metric, ...] = ()
-        self._read_at: float | None = None
+    def samples(figures: JobFigures) -> Samples:
+        counts: Mapping[str, int] = getattr(figures, field)
+        yield from (([value], count) for value, count in counts.items())
 
-    def describe(self) -> Iterable[Metric]:
-        """Return nothing: at registration the tables need not be there."""
-        return ()
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the figures of now, or of the last second."""
-        with self._reading:
-            now = monotonic()
-            if self._read_at is None or now - self._read_at >= FRESH:
-                self._metrics = tuple(read(self._app))
-                self._read_at = now
-            metrics = self._metrics
-        yield from metrics
+    return Measure(name, text, samples, labels=(label,))
 
 
-def register(app: Any, registry: CollectorRegistry = REGISTRY) -> JobCollector:
+MEASURES = (
+    _by("jobs", "Open jobs", "stage", "stages"),
+    _by("jobs_ended_last_day", "Jobs that ended within a day", "outcome", "outcomes"),
+    _by("items", "Items of jobs whose shards run or wait", "state", "items"),
+    _by("tickets", "Rights to run shards", "state", "tickets"),
+    Measure("jobs_paused", "Open jobs that are paused", "paused"),
+    Measure("oldest_job_seconds", "Age of the oldest open job", "oldest"),
+    Measure(
+        "overdue_tickets",
+        "Tickets whose lease or message was lost and not yet taken up",
+        "overdue",
+    ),
+    Measure(
+        "overdue_seconds",
+        "For how long the most overdue ticket has waited for a sweep",
+        "overdue_seconds",
+    ),
+    Measure("executors", "Live workers that run shards", "executors"),
+    Measure("slots", "Shards that they run at once", "slots"),
+)
+UP = Measure("up", "Whether the tables of sharded jobs could be read", bool)
+
+
+def register(app: Any, registry: CollectorRegistry = REGISTRY) -> ReadCollector:
     """Add the figures of an app's jobs to a registry, once for each registry."""
-    made = JobCollector(app)
+    made = ReadCollector(lambda: read(app), fresh=FRESH)
     registry.register(made)
     return made
 
@@ -73,50 +82,5 @@ def read(app: Any) -> Iterator[Metric]:
         figures = at(app, role="metrics").reading.figures()
     except PeckerError:
         figures = None
-    yield GaugeMetricFamily(
-        "celery_sharding_up",
-        "Whether the tables of sharded jobs could be read",
-        value=float(figures is not None),
-    )
-    if figures is not None:
-        yield from _metrics(figures)
-
-
-def _metrics(figures: JobFigures) -> Iterator[Metric]:
-    for name, documentation, label, values in (
-        ("jobs", "Open jobs", "stage", figures.stages),
-        (
-            "jobs_ended_last_day",
-            "Jobs that ended within a day",
-            "outcome",
-            figures.outcomes,
-        ),
-        ("items", "Items of jobs whose shards run or wait", "state", figures.items),
-        ("tickets", "Rights to run shards", "state", figures.tickets),
-    ):
-        made = GaugeMetricFamily(
-            f"celery_sharding_{name}", documentation, labels=(label,)
-        )
-        for key, value in values.items():
-            made.add_metric((key,), float(value))
-        yield made
-    single: tuple[tuple[str, str, float], ...] = (
-        ("jobs_paused", "Open jobs that are paused", figures.paused),
-        ("oldest_job_seconds", "Age of the oldest open job", figures.oldest),
-        (
-            "overdue_tickets",
-            "Tickets whose lease or message was lost and not yet taken up",
-            figures.overdue,
-        ),
-        (
-            "overdue_seconds",
-            "For how long the most overdue ticket has waited for a sweep",
-            figures.overdue_seconds,
-        ),
-        ("executors", "Live workers that run shards", figures.executors),
-        ("slots", "Shards that they run at once", figures.slots),
-    )
-    for name, documentation, figure in single:
-        yield GaugeMetricFamily(
-            f"celery_sharding_{name}", documentation, value=float(figure)
-        )
+    measures = (UP, *MEASURES) if figures else (UP,)
+    yield from families(measures, {(): figures}, prefix="celery_sharding")

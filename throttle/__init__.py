@@ -43,8 +43,9 @@ Where things are
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from celery_pecker.kernel.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from throttle import instrument
@@ -53,24 +54,13 @@ if TYPE_CHECKING:
     from throttle.gate import Gate
 
 __all__ = ["Gate", "Throttle", "instrument", "report"]
-
-LAZY = {
-    "Gate": ("throttle.gate", "Gate"),
-    "Throttle": ("throttle.app", "Throttle"),
-    "instrument": ("throttle.instrument", None),
-    "report": ("throttle.exchange.process", "report"),
-}
-"""Counting alone does not load Celery; without a database no driver is loaded."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in LAZY:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    path, attribute = LAZY[name]
-    module = import_module(path)
-    return module if attribute is None else getattr(module, attribute)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *LAZY})
+# Counting alone does not load Celery; without a database no driver is loaded.
+__getattr__, __dir__ = lazy_names(
+    globals(),
+    {
+        "Gate": ("gate", "Gate"),
+        "Throttle": ("app", "Throttle"),
+        "instrument": ("instrument", None),
+        "report": ("exchange.process", "report"),
+    },
+)

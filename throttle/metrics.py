@@ -13,10 +13,11 @@ Needs ``prometheus-client`` (the extra ``metrics``); Flower brings it along.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
+from typing import NamedTuple
 
+from celery_pecker.views.model import Measure, Samples, each
 from throttle.errors import Misconfigured
 from throttle.overview import Picture, Sampler, Status, open_store
 from throttle.settings import Settings
@@ -29,13 +30,13 @@ if find_spec("prometheus_client") is None:
     raise Misconfigured(message)
 
 from prometheus_client import REGISTRY, CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client.core import Metric
+
+from celery_pecker.metrics import measures
 
 MOST_TENANTS = 20
 MOST_GONE = 100
 """Workers that are remembered though they were not heard of."""
-DATABASE = ("database",)
 
 
 class Admissions:
@@ -88,141 +89,132 @@ class Admissions:
         return self._sums.get((database, kind), 0)
 
 
-def families(picture: Picture, admissions: Admissions) -> tuple[Metric, ...]:
-    """Return the figures of a picture."""
-    up = GaugeMetricFamily(
-        "throttle_up",
-        "Whether Redis, or the service before it, could be read",
-        value=float(not picture.away),
-    )
-    limits = [
-        _gauge(
-            "throttle_limit_operations_per_second",
-            "What a database bears, by the settings",
-            (
-                ((one.name,), one.operations)
-                for one in picture.databases
-                if one.operations is not None
-            ),
-        )
-    ]
-    if picture.away:
-        return (up, *limits)
-    for status in picture.databases:
-        admissions.add(status)
-    every = (worker for status in picture.databases for worker in status.workers)
-    admissions.drop({worker.id: worker.dropped for worker in every})
-    return (
-        up,
-        *limits,
-        *_gauges(picture.databases),
-        *_sums(picture.databases, admissions),
-    )
+class Summary(NamedTuple):
+    """What the figures are made of."""
+
+    picture: Picture
+    admissions: Admissions
+
+    @property
+    def databases(self) -> tuple[Status, ...]:
+        """The databases that are counted or have a limit."""
+        return self.picture.databases
 
 
-def _gauges(databases: Iterable[Status]) -> Iterator[Metric]:
-    every = tuple(databases)
-    for name, help_text, values in (
-        (
-            "limit_in_force_ratio",
-            "So much of the limit is in force: the second signal's word",
-            [(one, one.factor) for one in every if one.operations is not None],
-        ),
-        (
-            "traffic_operations_per_second",
-            "What a database gets, by the estimator of the settings",
-            [(one, one.traffic.operations) for one in every],
-        ),
-        (
-            "outside_operations_per_second",
-            "Of the traffic, what no gate holds back",
-            [(one, one.outside.operations) for one in every],
-        ),
-        (
-            "traffic_busy_connections",
-            "Seconds of database work per second",
-            [(one, one.traffic.seconds) for one in every],
-        ),
-        (
-            "limit_busy_connections",
-            "The limit in seconds of database work per second",
-            [(one, one.seconds) for one in every if one.seconds is not None],
-        ),
-        (
-            "used_ratio",
-            "Traffic as a part of the limit in force, of the scarcer of the two",
-            [(one, one.used) for one in every if one.operations is not None],
-        ),
-        ("held_tasks", "Tasks that wait", [(one, one.held) for one in every]),
-        ("held_bytes", "Their messages", [(one, one.held_bytes) for one in every]),
-        (
-            "held_oldest_seconds",
-            "For how long the oldest has waited",
-            [(one, one.oldest) for one in every],
-        ),
-        ("workers", "Workers heard of", [(one, len(one.workers)) for one in every]),
-    ):
-        yield _gauge(
-            f"throttle_{name}",
-            help_text,
-            (((one.name,), value) for one, value in values),
-        )
-    tenants = GaugeMetricFamily(
-        "throttle_held_tasks_by_tenant",
-        f"Tasks that wait, of the {MOST_TENANTS} tenants with most",
-        labels=("database", "tenant"),
+def _of(
+    name: str, text: str, value: str | Callable[[Status, Summary], float | None]
+) -> Measure:
+    """Return a measure with a sample for each database."""
+    samples = each("databases", ["name"], value)
+    return Measure(name, text, samples, labels=("database",))
+
+
+def _limited(field: str) -> Callable[[Status, Summary], float | None]:
+    """Return what reads a field of databases that have a limit."""
+    return lambda one, _: None if one.operations is None else getattr(one, field)
+
+
+def _sum(kind: str, text: str) -> Measure:
+    samples = each(
+        "databases", ["name"], lambda one, all_: all_.admissions.of(one.name, kind)
     )
-    for one in every:
+    name = f"{kind}_tasks"
+    return Measure(name, text, samples, labels=("database",), counter=True)
+
+
+def _by_tenant(summary: Summary) -> Samples:
+    for one in summary.databases:
         for tenant in one.tenants[:MOST_TENANTS]:
-            tenants.add_metric((one.name, tenant.name), float(tenant.held))
-    yield tenants
+            yield (one.name, tenant.name), tenant.held
 
 
-def _sums(databases: Iterable[Status], admissions: Admissions) -> Iterator[Metric]:
-    names = [one.name for one in databases]
-    for kind, help_text in (
-        ("admitted", "Tasks let in by the workers that were heard of"),
-        ("would_hold", "Tasks that would have been held, in shadow mode"),
-        ("parked", "Tasks sent to the parking queue"),
-    ):
-        family = CounterMetricFamily(
-            f"throttle_{kind}_tasks", help_text, labels=DATABASE
-        )
-        for name in names:
-            family.add_metric((name,), float(admissions.of(name, kind)))
-        yield family
-    yield CounterMetricFamily(
-        "throttle_dropped_operations",
+ALWAYS = (
+    Measure(
+        "up",
+        "Whether Redis, or the service before it, could be read",
+        lambda all_: not all_.picture.away,
+    ),
+    _of(
+        "limit_operations_per_second",
+        "What a database bears, by the settings",
+        "operations",
+    ),
+)
+"""What is told while the store is away, too."""
+MEASURES = (
+    *ALWAYS,
+    _of(
+        "limit_in_force_ratio",
+        "So much of the limit is in force: the second signal's word",
+        _limited("factor"),
+    ),
+    _of(
+        "traffic_operations_per_second",
+        "What a database gets, by the estimator of the settings",
+        "traffic.operations",
+    ),
+    _of(
+        "outside_operations_per_second",
+        "Of the traffic, what no gate holds back",
+        "outside.operations",
+    ),
+    _of(
+        "traffic_busy_connections",
+        "Seconds of database work per second",
+        "traffic.seconds",
+    ),
+    _of(
+        "limit_busy_connections",
+        "The limit in seconds of database work per second",
+        "seconds",
+    ),
+    _of(
+        "used_ratio",
+        "Traffic as a part of the limit in force, of the scarcer of the two",
+        _limited("used"),
+    ),
+    _of("held_tasks", "Tasks that wait", "held"),
+    _of("held_bytes", "Their messages", "held_bytes"),
+    _of("held_oldest_seconds", "For how long the oldest has waited", "oldest"),
+    _of("workers", "Workers heard of", lambda one, _: len(one.workers)),
+    Measure(
+        "held_tasks_by_tenant",
+        f"Tasks that wait, of the {MOST_TENANTS} tenants with most",
+        _by_tenant,
+        labels=("database", "tenant"),
+    ),
+    _sum("admitted", "Tasks let in by the workers that were heard of"),
+    _sum("would_hold", "Tasks that would have been held, in shadow mode"),
+    _sum("parked", "Tasks sent to the parking queue"),
+    Measure(
+        "dropped_operations",
         "Operations that workers counted and that are in no sum",
-        value=float(admissions.dropped),
+        "admissions.dropped",
+        counter=True,
+    ),
+)
+
+
+def families(picture: Picture, admissions: Admissions) -> Iterator[Metric]:
+    """Yield the figures of a picture."""
+    if not picture.away:
+        for status in picture.databases:
+            admissions.add(status)
+        every = (worker for status in picture.databases for worker in status.workers)
+        admissions.drop({worker.id: worker.dropped for worker in every})
+    yield from measures.families(
+        ALWAYS if picture.away else MEASURES,
+        {(): Summary(picture, admissions)},
+        prefix="throttle",
     )
 
 
-def _gauge(
-    name: str, help_text: str, values: Iterable[tuple[tuple[str, ...], float]]
-) -> Metric:
-    family = GaugeMetricFamily(name, help_text, labels=DATABASE)
-    for labels, value in values:
-        family.add_metric(labels, float(value))
-    return family
-
-
-class ThrottleCollector(Collector):
+class ThrottleCollector(measures.ReadCollector):
     """Asks the store when it is scraped, for half a second at most."""
 
     def __init__(self, sampler: Sampler) -> None:
-        self._sampler = sampler
         self._admissions = Admissions()
-        self._turn = threading.Lock()
-
-    def describe(self) -> Iterable[Metric]:
-        """Name nothing: at registration the store need not be there."""
-        return ()
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the figures of now."""
-        with self._turn:
-            yield from families(self._sampler.sample(), self._admissions)
+        super().__init__(lambda: families(sampler.sample(), self._admissions))
 
 
 def register(

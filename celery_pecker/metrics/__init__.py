@@ -4,6 +4,7 @@
               On our own port and on Flower's ``/metrics`` (`register`)
     process   of the scheduler or worker that answers: wake-ups, slots, lateness, runs.
               On our own port only
+    measures  measures of views as figures, of other packages too
     server    that port (`pecker_metrics_port`): ``/metrics``, and two questions for
               probes, ``/live`` and ``/pace``
 
@@ -16,8 +17,14 @@ Needs ``prometheus-client`` (the extra ``metrics``); Flower brings it along.
 """
 
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from celery_pecker.metrics.server import serve
+    from celery_pecker.metrics.tables import TableCollector, register
 
 if find_spec("prometheus_client") is None:
     message = (
@@ -27,7 +34,13 @@ if find_spec("prometheus_client") is None:
     )
     raise Misconfigured(message)
 
-from celery_pecker.metrics.server import serve
-from celery_pecker.metrics.tables import TableCollector, register
-
 __all__ = ["TableCollector", "register", "serve"]
+# Figures of other packages need neither our tables nor our port.
+__getattr__, __dir__ = lazy_names(
+    globals(),
+    {
+        "TableCollector": ("tables", "TableCollector"),
+        "register": ("tables", "register"),
+        "serve": ("server", "serve"),
+    },
+)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.views.model import Measure
@@ -15,6 +17,8 @@ def families(
     measures: Iterable[Measure],
     summaries: Mapping[Any, Any],
     labels: Sequence[str] = (),
+    *,
+    prefix: str = "celery_pecker",
 ) -> Iterator[Metric]:
     """Yield a family for each measure.
 
@@ -24,7 +28,7 @@ def families(
     for measure in measures:
         kind = CounterMetricFamily if measure.counter else GaugeMetricFamily
         family = kind(
-            f"celery_pecker_{measure.name}",
+            f"{prefix}_{measure.name}",
             measure.help,
             labels=(*labels, *measure.labels),
         )
@@ -72,3 +76,36 @@ class Measured:
         """Yield what was read. Never wait."""
         if self._summary is not None:
             yield from families(self._measures, {(): self._summary})
+
+
+class ReadCollector(Collector):
+    """Figures that are read when they are asked for, by one thread at a time."""
+
+    def __init__(
+        self,
+        read: Callable[[], Iterable[Metric]],
+        *,
+        fresh: float = 0.0,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        self._read = read
+        self._fresh = fresh
+        """Seconds for which what was read is given again."""
+        self._clock = clock
+        self._reading = threading.Lock()
+        self._metrics: tuple[Metric, ...] = ()
+        self._read_at: float | None = None
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: at registration no server need be there."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the figures of now, or those that are fresh."""
+        with self._reading:
+            now = self._clock.monotonic()
+            if self._read_at is None or now - self._read_at >= self._fresh:
+                self._metrics = tuple(self._read())
+                self._read_at = now
+            metrics = self._metrics
+        yield from metrics
