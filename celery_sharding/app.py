@@ -11,9 +11,8 @@ from celery_pecker import deadline
 from celery_sharding import runner, stages, sweeper, worker
 from celery_sharding.canvas import ShardedTask, each_item, revoked
 from celery_sharding.canvas.declaring import declared, known
-from celery_sharding.errors import Misconfigured
 from celery_sharding.messages import NOTIFY, PURGE, SWEEP, WORK
-from celery_sharding.settings import PREFIX, ShardingSettings
+from celery_sharding.settings import ShardingSettings
 
 INTERNAL: Mapping[str, Any] = {
     "ignore_result": True,
@@ -55,13 +54,8 @@ class Sharding:
     """
 
     def __init__(self, app: Celery, **settings: object) -> None:
-        for name in settings:
-            if name not in ShardingSettings.__dataclass_fields__:
-                allowed = ", ".join(sorted(ShardingSettings.__dataclass_fields__))
-                message = f"Sharding has no setting {name!r}; allowed are {allowed}"
-                raise Misconfigured(message)
         self.app = app
-        app.conf.update({f"{PREFIX}{name}": value for name, value in settings.items()})
+        ShardingSettings.put(app.conf, settings, caller="Sharding")
         if app.__dict__.setdefault(KNOWN, self) is not self:
             return  # it has all of it; only settings are new
         _own_tasks(app)

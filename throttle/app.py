@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from celery import Celery
 
-from throttle.errors import Misconfigured
-from throttle.settings import PREFIX, Settings
+from throttle.settings import Settings
 
 
 class Throttle:
@@ -23,13 +22,8 @@ class Throttle:
     """
 
     def __init__(self, app: Celery, **settings: object) -> None:
-        for name in settings:
-            if name not in Settings.__dataclass_fields__:
-                allowed = ", ".join(sorted(Settings.__dataclass_fields__))
-                message = f"Throttle has no setting {name!r}; allowed are {allowed}"
-                raise Misconfigured(message)
         self.app = app
-        app.conf.update({f"{PREFIX}{name}": value for name, value in settings.items()})
+        Settings.put(app.conf, settings, caller="Throttle")
         # The bootsteps of a worker are nothing that a web process should load.
         from throttle.worker import install  # noqa: PLC0415
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import celery_sharding
 from celery_sharding import errors
 from celery_sharding.model import Code, Options
-from celery_sharding.settings import PREFIX, ShardingSettings
 from tests.docs.pages import ROOT
 from tests.parsed import parse_file
 
@@ -24,20 +23,6 @@ PAGE = (DOCS / "reference" / "sharding.md").read_text()
 def rows(page: str) -> dict[str, str]:
     """Return the second column of each row that begins with a name."""
     return dict(re.findall(r"^\| `(\w+)`[^|]* \| (.*?) ?\|", page, re.MULTILINE))
-
-
-def test_each_setting_stands_in_its_reference_with_its_default() -> None:
-    """A row for each field, none for what is not one."""
-    told = {
-        name.removeprefix(PREFIX): shown.strip("`")
-        for name, shown in rows(PAGE).items()
-        if name.startswith(PREFIX)
-    }
-    nothing = ShardingSettings()
-    assert told == {
-        name: repr(getattr(nothing, name))
-        for name in ShardingSettings.__dataclass_fields__
-    }
 
 
 def test_each_option_stands_in_its_reference_with_its_default() -> None:

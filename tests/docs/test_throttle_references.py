@@ -10,7 +10,6 @@ import throttle
 from tests.docs.pages import ROOT
 from tests.parsed import parse_file
 from throttle import errors, limits
-from throttle.settings import PREFIX, Settings
 
 DOCS = ROOT / "docs"
 PACKAGE = Path(throttle.__file__).parent
@@ -20,22 +19,6 @@ PAGE = DOCS / "reference" / "throttle.md"
 def rows(page: str) -> dict[str, str]:
     """Return the second column of each row that begins with a name."""
     return dict(re.findall(r"^\| `(\w+)`[^|]* \| (.+?) \|", page, re.MULTILINE))
-
-
-def test_each_setting_stands_in_its_reference_with_its_default() -> None:
-    """A row for each field of Settings, none for what is not one."""
-    told = {
-        name.removeprefix(PREFIX): shown
-        for name, shown in rows(PAGE.read_text()).items()
-        if name.startswith(PREFIX)
-    }
-    assert set(told) == set(Settings.__dataclass_fields__)
-    nothing = Settings()
-    for name, shown in told.items():
-        default = getattr(nothing, name)
-        said = shown.strip("`").replace('"', "'")
-        wanted = str(default) if isinstance(default, str) else None
-        assert said == (repr(wanted) if wanted is not None else repr(default)), name
 
 
 def test_each_key_of_a_limit_stands_in_its_reference() -> None:

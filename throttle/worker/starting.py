@@ -44,17 +44,17 @@ def wanted(app: Any) -> bool:
     Raises:
         StartRefused: A setting is misspelt, or no use without limits.
     """
-    from throttle.settings import mentioned  # noqa: PLC0415
+    from throttle.settings import Settings  # noqa: PLC0415
 
     if app.conf.get("throttle_limits"):
         return True
-    if mentioned(app.conf):
+    if Settings.is_mentioned(app.conf):
         try:
             settings_of(app)
         except Misconfigured as error:
             raise StartRefused(str(error)) from error
     held = [name for name, task in app.tasks.items() if _option(task) is not None]
-    if held or mentioned(app.conf):
+    if held or Settings.is_mentioned(app.conf):
         logger.warning(
             "throttle: throttle_limits is not set, so nothing is held%s",
             f" of tasks with the option throttle: {', '.join(held[:5])}"

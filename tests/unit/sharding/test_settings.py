@@ -8,7 +8,18 @@ import pytest
 from celery import Celery
 
 from celery_pecker.kernel.errors import Misconfigured
-from celery_sharding.settings import BOUNDS, ShardingSettings
+from celery_sharding.settings import ShardingSettings
+
+BOUNDS = {
+    "inline_limit": (0, 1_000_000_000),
+    "plan_limit": (0, 1_000_000_000_000),
+    "slice": (0.05, 3_600),
+    "lease": (1, 3_600),
+    "flush": (0.05, 60),
+    "sweep": (0.2, 60),
+    "resend": (1, 3_600),
+    "retention": (0, 3_650 * 86_400),
+}
 
 
 def read(**conf: object) -> ShardingSettings:

@@ -305,7 +305,7 @@ def test_a_package_of_the_same_name_is_seen(
 def test_throttle_refuses_settings_that_there_are_not() -> None:
     """A slip of the pen is seen where it is made."""
     with pytest.raises(Misconfigured, match="no setting 'limit'"):
-        throttle.Throttle(SimpleNamespace(), limit={"main": 1})  # type: ignore[arg-type]
+        throttle.Throttle(Celery(set_as_current=False), limit={"main": 1})
 
 
 def test_throttle_gives_an_app_its_step_and_its_settings() -> None:

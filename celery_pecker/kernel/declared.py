@@ -1,0 +1,137 @@
+"""Settings of a package, declared once each, and read from an app's configuration.
+
+A declaration is a field: its kind in the annotation, its default, and below it the
+sentence that the reference page prints (docs/settings.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass
+from functools import cache
+from typing import Annotated, Any, ClassVar, get_type_hints
+
+from celery_pecker.kernel.errors import Misconfigured
+
+LONGEST = 3_600
+"""Seconds: no wait and no slack is longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What values a setting may have."""
+
+    allowed: str
+    """As a refusal and the reference page say it."""
+    is_allowed: Callable[[Any], bool]
+    convert: Callable[[str, Any], object] = lambda _, value: value
+    """From key and value to what is read; may refuse on its own."""
+
+
+def _is_text(value: object) -> bool:
+    """Return whether a value is a text with something in it."""
+    return isinstance(value, str) and bool(value) and "\0" not in value
+
+
+def between(
+    least: float, most: float, allowed: str, kinds: type | tuple[type, ...] = int
+) -> Kind:
+    """Return the kind of numbers from the least to the most."""
+
+    def is_allowed(value: Any) -> bool:
+        is_number = isinstance(value, kinds) and not isinstance(value, bool)
+        return is_number and least <= value <= most
+
+    return Kind(allowed, is_allowed)
+
+
+def whole(least: int, most: int) -> Kind:
+    """Return the kind of whole numbers from the least to the most."""
+    return between(least, most, f"a whole number from {least} to {most}")
+
+
+def _seconds(least: float, said: str) -> Kind:
+    allowed = f"a number of seconds {said} zero to {LONGEST}"
+    return between(least, LONGEST, allowed, (int, float))
+
+
+TEXT = Kind("a non-empty string", _is_text)
+Switch = Annotated[bool, Kind("True or False", lambda value: isinstance(value, bool))]
+Seconds = Annotated[float, _seconds(0, "from")]
+PositiveSeconds = Annotated[float, _seconds(math.ulp(0.0), "above")]
+
+
+class Declared:
+    """Base of a frozen dataclass whose fields are the settings of a package."""
+
+    __slots__ = ()
+    PREFIX: ClassVar[str]
+    PACKAGE: ClassVar[str]
+    REFUSAL: ClassVar[type[Exception]] = Misconfigured
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @classmethod
+    def given(cls, conf: Mapping[str, object]) -> dict[str, Any]:
+        """Return values by names, unchecked; refuse names that are not declared."""
+        known = {cls.PREFIX + name: name for name in cls.__dataclass_fields__}
+        for key, name in cls._written(conf):
+            if name not in known:
+                allowed = ", ".join(sorted(known))
+                message = f"{key} is not a setting of {cls.PACKAGE}; allowed are "
+                raise cls.REFUSAL(message + allowed)
+        values = {name: conf.get(key) for key, name in known.items()}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @classmethod
+    @cache
+    def kinds(cls) -> dict[str, Kind]:
+        """Return the kind of each setting that has one."""
+        hints = get_type_hints(cls, include_extras=True).items()
+        return {
+            name: hint.__metadata__[0]
+            for name, hint in hints
+            if hasattr(hint, "__metadata__")
+        }
+
+    @classmethod
+    def checked(cls, values: Mapping[str, object]) -> dict[str, Any]:
+        """Return values as their kinds read them, each checked."""
+        read = {}
+        declared = cls.kinds()
+        for name, value in values.items():
+            kind = declared.get(name)
+            if kind and not kind.is_allowed(value):
+                is_secret = not cls.__dataclass_fields__[name].repr
+                shown = type(value).__name__ if is_secret else repr(value)
+                message = f"{cls.PREFIX}{name} must be {kind.allowed}, not {shown}"
+                raise cls.REFUSAL(message)
+            read[name] = kind.convert(cls.PREFIX + name, value) if kind else value
+        return read
+
+    @classmethod
+    def is_mentioned(cls, conf: Mapping[str, object]) -> bool:
+        """Return whether a configuration has one of ours, rightly spelt or not."""
+        return any(conf.get(key) is not None for key, _ in cls._written(conf))
+
+    @classmethod
+    def put(cls, conf: Any, settings: Mapping[str, object], caller: str) -> None:
+        """Add arguments of a caller, named without the prefix, to a configuration."""
+        for name in settings:
+            if name not in cls.__dataclass_fields__:
+                allowed = ", ".join(sorted(cls.__dataclass_fields__))
+                message = f"{caller} has no setting {name!r}; allowed are {allowed}"
+                raise cls.REFUSAL(message)
+        conf.update({cls.PREFIX + name: value for name, value in settings.items()})
+
+    @classmethod
+    def _written(cls, conf: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+        """Yield each of our settings as it was written, and its lower-case name."""
+        # An app's configuration that was not read yet shows its prefix in `data` only.
+        namespace = getattr(getattr(conf, "data", conf), "prefix", None) or ""
+        for key in conf:
+            # Under a namespace Celery lists keys as written: CELERY_PECKER_DSN
+            named = key.removeprefix(namespace) if namespace else key
+            name = named.lower() if named != key else named
+            if name.startswith(cls.PREFIX):
+                yield key, name

@@ -1,0 +1,87 @@
+# ruff: noqa: INP001  # a script beside the pages
+"""Print the tables of settings into their reference pages: python docs/settings.py.
+
+A setting is declared once, with its kind, its default and its sentence, so that a page
+cannot say anything else than the code; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from dataclasses import MISSING, fields
+from itertools import pairwise
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from celery_pecker.kernel.declared import Declared
+from celery_pecker.kernel.settings import Settings
+from celery_sharding.settings import ShardingSettings
+from throttle.settings import Settings as ThrottleSettings
+
+REFERENCE = Path(__file__).parent / "reference"
+PAGES: dict[str, type[Declared]] = {
+    "settings.md": Settings,
+    "sharding.md": ShardingSettings,
+    "throttle.md": ThrottleSettings,
+}
+MARK = "<!-- printed by docs/settings.py: change the declarations -->\n"
+TABLE = re.compile(re.escape(MARK) + r"\n(\|.*\n)*")
+LONG_NUMBER = re.compile(r"\b(\d{4,}|1e\+\d+)\b")
+NEEDED = {"dsn": "needed", "app": "the app's `main` name"}
+
+
+def sentences(settings: type[Declared]) -> dict[str, str]:
+    """Return the text below each field, as one line."""
+    [declared] = ast.parse(dedent(inspect.getsource(settings))).body
+    assert isinstance(declared, ast.ClassDef)  # noqa: S101  # for the type checker
+    found = {}
+    for field, below in pairwise(declared.body):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[name] = " ".join(text.split())
+    return found
+
+
+def default(field: Any) -> str:
+    """Return the default of a field, as a user would write it."""
+    if field.default_factory is not MISSING:
+        return f"`{field.default_factory()!r}`"
+    if field.default is MISSING:
+        return NEEDED[field.name]
+    value = field.default
+    shown = f'"{value}"' if isinstance(value, str) else repr(value)
+    return f"`{shown}`"
+
+
+def table(settings: type[Declared]) -> str:
+    """Return the rows of all settings of a package."""
+    allowed, texts = settings.kinds(), sentences(settings)
+    rows = ["| setting | default | allowed | what it says |", "|---|---|---|---|"]
+    for field in fields(settings):  # type: ignore[arg-type]  # a dataclass
+        kind = LONG_NUMBER.sub(
+            lambda found: f"{float(found[0]):,.0f}",
+            allowed[field.name].allowed if field.name in allowed else "",
+        )
+        name = f"`{settings.PREFIX}{field.name}`"
+        rows.append(f"| {name} | {default(field)} | {kind} | {texts[field.name]} |")
+    return "\n".join(rows)
+
+
+def page(name: str) -> str:
+    """Return a reference page with its table as the declarations say now."""
+    text = (REFERENCE / name).read_text(encoding="utf-8")
+    printed = f"{MARK}\n{table(PAGES[name])}\n"
+    return TABLE.sub(lambda _: printed, text)
+
+
+if __name__ == "__main__":
+    for name in PAGES:
+        (REFERENCE / name).write_text(page(name), encoding="utf-8")
+        sys.stdout.write(f"{REFERENCE / name}\n")
