@@ -1,18 +1,23 @@
-"""What every repository of the ledger has: a database, and tests' own time."""
+"""What every repository of the ledger has: a database, tests' own time, leases."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from kombu.utils.json import dumps
 from psycopg import errors
 from psycopg.types.json import Jsonb
 
 from celery_pecker.kernel.database import Database
+from celery_sharding.codec import decode
 from celery_sharding.errors import DatabaseUnavailable
+from celery_sharding.model import Job, Options
+from celery_sharding.plan.arguments import Apart
+from celery_sharding.policies import from_json
 
 
 class Repository:
@@ -41,6 +46,12 @@ class Repository:
         """Change one row; return False for none."""
         return self.database.change_one(label, now=self.now(), **params)
 
+    def _renew(self, job: int, epoch: int, lease: float, *stages: str) -> bool:
+        """Renew the lease on one of these stages; return whether it still stands."""
+        return self._change_one(
+            "renew_stage", job=job, epoch=epoch, lease=lease, stages=[*stages]
+        )
+
     @contextmanager
     def bounded(self, idle: float) -> Iterator[None]:
         """Run the block in one transaction: all of it or nothing.
@@ -59,6 +70,55 @@ class Repository:
                 " the server undid it, and nothing was written"
             )
             raise DatabaseUnavailable(message) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageLease:
+    """This process runs a stage of a job, as long as it renews its lease."""
+
+    job: int
+    epoch: int
+    """The fencing token: a process that begins after a lapse has a higher one."""
+    holder: str
+    task_id: str
+    task: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    sources: Apart
+    """Of the arguments, which have names in their place."""
+    options: Options
+    run: int
+    attempts: int
+    """How often the stage was begun in this run, this time included."""
+
+    @classmethod
+    def begun(cls, row: tuple[Any, ...], **others: Any) -> Self:
+        """Return the lease by the first columns of a row, and by what else it has."""
+        job, epoch, task, call, options, run, attempts = row
+        arguments = decode(call)
+        return cls(
+            job=job,
+            epoch=epoch,
+            task=task,
+            args=tuple(arguments["args"]),
+            kwargs=arguments["kwargs"],
+            sources=arguments.get("sources", []),
+            options=from_json(options),
+            run=run,
+            attempts=attempts,
+            **others,
+        )
+
+    def as_job(self, **arguments: Any) -> Job:
+        """Return what the user's code gets of it, with arguments as it is to see."""
+        own = {"args": self.args, "kwargs": self.kwargs, **arguments}
+        return Job(
+            id=self.task_id,
+            task=self.task,
+            run=self.run,
+            attempt=self.attempts,
+            **own,
+        )
 
 
 def jsonb(value: Any) -> Jsonb:

@@ -10,11 +10,8 @@ from typing import Any
 from kombu.utils.json import dumps
 
 from celery_pecker.kernel.errors import LeaseLost
-from celery_sharding.codec import decode
-from celery_sharding.ledger.base import Repository
-from celery_sharding.model import Options, Planned
-from celery_sharding.plan.arguments import Apart
-from celery_sharding.policies import from_json
+from celery_sharding.ledger.base import Repository, StageLease
+from celery_sharding.model import Planned
 
 ROWS, BYTES = 1_000, 1_000_000
 """Shards and encoded items that one statement writes: it takes a fraction of
@@ -22,23 +19,9 @@ pecker_database_timeout, and no more of a plan is in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanLease:
+class PlanLease(StageLease):
     """This process plans the job, as long as it renews its lease."""
 
-    job: int
-    epoch: int
-    """The fencing token: a planner that begins after a lapse has a higher one."""
-    holder: str
-    task_id: str
-    task: str
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    sources: Apart
-    """Of the arguments, which have names in their place."""
-    options: Options
-    run: int
-    attempts: int
-    """How often planning was begun, this time included."""
     deadline_in: float | None
     """Seconds until the job's deadline when this was asked; None: none."""
     lease: float
@@ -76,29 +59,18 @@ class Plans(Repository):
         row = self._run_one("begin_plan", task_id=task_id, holder=holder, lease=lease)
         if row is None:
             return None
-        job, epoch, task, call, options, run, attempts, deadline_in = row
-        arguments = decode(call)
-        return PlanLease(
-            job=job,
-            epoch=epoch,
-            holder=holder,
+        *begun, deadline_in = row
+        return PlanLease.begun(
+            (*begun,),
             task_id=task_id,
-            task=task,
-            args=tuple(arguments["args"]),
-            kwargs=arguments["kwargs"],
-            sources=arguments.get("sources", []),
-            options=from_json(options),
-            run=run,
-            attempts=attempts,
+            holder=holder,
             deadline_in=deadline_in,
             lease=lease,
         )
 
     def renew(self, turn: PlanLease, lease: float) -> bool:
         """Renew the turn for that many seconds; return whether it goes on."""
-        return self._change_one(
-            "renew_plan", job=turn.job, epoch=turn.epoch, lease=lease
-        )
+        return self._renew(turn.job, turn.epoch, lease, "planning")
 
     def write(self, turn: PlanLease, shards: Iterable[Planned]) -> Written:
         """Write the whole plan and let the job go on, or write nothing.

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from celery_sharding.codec import decode
-from celery_sharding.ledger.base import Repository, jsonb
-from celery_sharding.model import Options, Outcome, Stage
-from celery_sharding.policies import from_json
+from celery_sharding.ledger.base import Repository, StageLease, jsonb
+from celery_sharding.model import Outcome, Stage
 
 MAX_DELIVERIES = 3
 """How often an outcome is reported that Celery cannot take: then the job ends
@@ -17,21 +15,9 @@ anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostLease:
+class PostLease(StageLease):
     """This process runs Post, as long as it renews its lease."""
 
-    job: int
-    task_id: str
-    epoch: int
-    """The fencing token: a process that begins after a lapse has a higher one."""
-    holder: str
-    task: str
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    options: Options
-    run: int
-    attempts: int
-    """How often Post was begun in this run, this time included."""
     total: int
     done: int
     failed: int
@@ -93,19 +79,11 @@ class Posting(Repository):
         )
         if row is None:
             return None
-        job, epoch, task, call, options, run, attempts, total, done, failed = row
-        arguments = decode(call)
-        return PostLease(
-            job=job,
+        *begun, total, done, failed = row
+        return PostLease.begun(
+            (*begun,),
             task_id=task_id,
-            epoch=epoch,
             holder=holder,
-            task=task,
-            args=tuple(arguments["args"]),
-            kwargs=arguments["kwargs"],
-            options=from_json(options),
-            run=run,
-            attempts=attempts,
             total=total,
             done=done,
             failed=failed,
@@ -113,7 +91,7 @@ class Posting(Repository):
 
     def renew_post(self, job: int, epoch: int, lease: float) -> bool:
         """Renew the lease on Post or its delivery; return whether it still stands."""
-        return self._change_one("renew_turn", job=job, epoch=epoch, lease=lease)
+        return self._renew(job, epoch, lease, "posting", "delivering")
 
     def left(self, prefix: str) -> list[int]:
         """End the leases of a dead process on stages of jobs; return the jobs.

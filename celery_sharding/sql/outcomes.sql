@@ -209,8 +209,11 @@ returning job.job, job.epoch, job.task, job.call, job.options, job.run, job.atte
               where layer.job = job.job
           ) as failed
 
-/* celery_sharding:renew_turn */
--- The process that posts or reports the outcome is alive. No row: another does, or it is over.
+/* celery_sharding:renew_stage */
+-- The process that plans, posts or reports the outcome is alive. No row: another does, or it
+-- is over.
+--
+-- stages:  those whose lease this is.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 )
@@ -219,7 +222,7 @@ set leased_until = clock.now + %(lease)s::float8 * interval '1 second'
 from clock
 where job.job = %(job)s
     and job.epoch = %(epoch)s
-    and job.stage in ('posting', 'delivering')
+    and job.stage = any(%(stages)s::text[])
 
 /* celery_sharding:free_stage */
 -- The process that ran PreProcess or Post gives it up, and lives: another may begin at once.

@@ -33,16 +33,6 @@ where job.task_id = %(task_id)s
 returning job.job, job.epoch, job.task, job.call, job.options, job.run, job.attempts,
           extract(epoch from job.deadline_at - clock.now)::float8 as deadline_in
 
-/* celery_sharding:renew_plan */
--- The planner is alive. No row: another plans, or the plan is written.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-update {schema}.pecker_jobs as job
-set leased_until = clock.now + %(lease)s::float8 * interval '1 second'
-from clock
-where job.job = %(job)s and job.epoch = %(epoch)s and job.stage = 'planning'
-
 /* celery_sharding:write_shards */
 -- Some shards of a plan; none is claimed while the job is being planned.
 with given as (

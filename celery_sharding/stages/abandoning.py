@@ -8,9 +8,10 @@ a header, and its receiver gives the stage back in this process' name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from celery.exceptions import Ignore, Reject, Retry
 
@@ -19,6 +20,9 @@ from celery_sharding.errors import DatabaseUnavailable, JobFailed
 from celery_sharding.ledger import Ledger
 from celery_sharding.process_end import process_end
 
+Answer = TypeVar("Answer")
+PAUSE = 1.0
+"""Seconds between two tries to write to a ledger that does not answer."""
 CELERYS = (Ignore, Reject, Retry)
 """What Celery's tracer would take for something else than a failure."""
 
@@ -72,6 +76,25 @@ def leaving(ledger: Ledger, job: int, epoch: int) -> Iterator[None]:
             what = f"leaving the stage of job {job}"
             call_logging_errors(what, ledger.outcomes.leave, job, epoch, counts=True)
         raise
+
+
+def retrying(
+    call: Callable[[], Answer],
+    tries: int,
+    wait: Callable[[float], bool] | None = None,
+) -> Answer:
+    """Return what a call to the ledger answers, with retries each second.
+
+    ``wait``: returns True where it is of no more use.
+    """
+    wait = wait or threading.Event().wait
+    while True:
+        tries -= 1
+        try:
+            return call()
+        except DatabaseUnavailable:
+            if not tries or wait(PAUSE):
+                raise
 
 
 def headers_of(headers: Mapping[str, Any], error: DatabaseUnavailable) -> Any:

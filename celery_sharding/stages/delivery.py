@@ -18,12 +18,12 @@ from celery.exceptions import Ignore
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.codec import decode
-from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.flow.failure import raised
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.posting import Delivery
 from celery_sharding.settings import ShardingSettings
+from celery_sharding.stages.abandoning import retrying
 from celery_sharding.stages.lease_renewal import LeaseRenewal
 
 logger = logging.getLogger(__name__)
@@ -32,8 +32,8 @@ LONGEST = 120.0
 """Seconds for which a job stays this process' own while its outcome is reported. A
 broker and a result backend that are away are waited for by Celery; without an end, a
 tracer that failed in between would keep the job from ever being reported."""
-TRIES, PAUSE = 10, 1.0
-"""How often it is written down that Celery knows, and seconds between."""
+TRIES = 10
+"""How often it is written down that Celery knows."""
 
 _kept: dict[str, ExitStack] = {}
 """Leases that are kept by task id, from the stored outcome until Celery knows it."""
@@ -153,20 +153,13 @@ def delivered(
         kept = _kept.pop(task_id, None)
         _until.pop(task_id, None)
     try:
-        return _end(app, task_id, run=run, troubled=error is not None)
+        # Left as it is, all that follows would be sent once more.
+        return retrying(
+            lambda: at(app).outcomes.delivered(
+                task_id, run=run, troubled=error is not None
+            ),
+            TRIES,
+        )
     finally:
         if kept is not None:
             kept.close()
-
-
-def _end(app: Any, task_id: str, *, run: int | None, troubled: bool) -> bool:
-    pause = threading.Event()
-    for last in [False] * (TRIES - 1) + [True]:
-        try:
-            return at(app).outcomes.delivered(task_id, run=run, troubled=troubled)
-        except DatabaseUnavailable:
-            # Left as it is, all that follows would be sent once more.
-            if last:
-                raise
-            pause.wait(PAUSE)
-    return False

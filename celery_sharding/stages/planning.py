@@ -11,25 +11,20 @@ from celery_pecker import deadline
 from celery_pecker.kernel.errors import LeaseLost
 from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.codec import decode
-from celery_sharding.errors import (
-    DatabaseUnavailable,
-    JobDeadlineExceeded,
-    JobFailed,
-    Misconfigured,
-)
+from celery_sharding.errors import JobDeadlineExceeded, JobFailed, Misconfigured
 from celery_sharding.flow import advance_job, serving
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.plans import PlanLease, Written
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.ledger.submissions import ITEMS, names_items
-from celery_sharding.model import Job, Outcome, Placement
+from celery_sharding.model import Outcome, Placement
 from celery_sharding.plan import cut, from_stored
 from celery_sharding.plan.arguments import join
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.spool import Spool
-from celery_sharding.stages.abandoning import judged, leaving
+from celery_sharding.stages.abandoning import judged, leaving, retrying
 from celery_sharding.stages.interrupting import Interruption, Worker
 from celery_sharding.stages.lease_renewal import LeaseRenewal
 
@@ -37,8 +32,8 @@ logger = logging.getLogger(__name__)
 
 BEGUN = 3
 """How often PreProcess is begun, at most: what killed its process would do so again."""
-TRIES, PAUSE = 5, 1.0
-"""How often a plan is written to a ledger that does not answer, and seconds between."""
+TRIES = 5
+"""How often a plan is written to a ledger that does not answer."""
 BRIEFLY = 5.0
 """Seconds for which a frozen process may keep others from a job that it decides."""
 
@@ -187,14 +182,7 @@ class _Call:
         joined, kwargs = join(turn.args, turn.kwargs, turn.sources)
         args = [_with_items(self._ledger, one) for one in joined]
         if pre_process is not None:
-            job = Job(
-                id=turn.task_id,
-                task=turn.task,
-                args=tuple(args),
-                kwargs=kwargs,
-                run=turn.run,
-                attempt=turn.attempts,
-            )
+            job = turn.as_job(args=tuple(args), kwargs=kwargs)
             return pre_process(job, *args, **kwargs)
         if not args:
             message = (
@@ -216,17 +204,12 @@ def _write(
     ledger: Ledger, turn: PlanLease, spool: Spool, renewal: LeaseRenewal
 ) -> Written | None:
     """Return the plan that stands. A ledger that does not answer is asked again."""
-    for last in [False] * (TRIES - 1) + [True]:
-        try:
-            return ledger.plans.write(turn, spool)
-        except LeaseLost as error:
-            # Or an earlier try of ours did stand, and its answer was lost.
-            logger.warning("sharding: a plan was not written: %s", error)
-            return None
-        except DatabaseUnavailable:
-            if last or renewal.wait(PAUSE):
-                raise
-    return None
+    try:
+        return retrying(lambda: ledger.plans.write(turn, spool), TRIES, renewal.wait)
+    except LeaseLost as error:
+        # Or an earlier try of ours did stand, and its answer was lost.
+        logger.warning("sharding: a plan was not written: %s", error)
+        return None
 
 
 def _fail(app: Any, ledger: Ledger, turn: PlanLease, failure: BaseException) -> bool:

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 import logging
-import threading
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from celery.exceptions import Ignore
 
 from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.codec import decode, encode
-from celery_sharding.errors import DatabaseUnavailable, ItemNotSerializable, JobFailed
+from celery_sharding.errors import ItemNotSerializable, JobFailed
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.posting import PostLease
 from celery_sharding.ledger.reading import Reading
 from celery_sharding.ledger.reasons import reason_of
-from celery_sharding.model import Job
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages import delivery
-from celery_sharding.stages.abandoning import judged, leaving
+from celery_sharding.stages.abandoning import judged, leaving, retrying
 from celery_sharding.stages.notifying import notify
 
 logger = logging.getLogger(__name__)
 
 BEGUN = 3
 """How often Post is begun in a run, at most: if it kills its process it would again."""
-TRIES, PAUSE = 60, 1.0
-"""How often what Post came to is written to a ledger that does not answer, and seconds
-between: it may have cost hours."""
+TRIES = 60
+"""How often what Post came to is written to a ledger that does not answer: it may have
+cost hours."""
 NOTIFIES = 60.0
 """Seconds for which Post waits for a Notify that another process calls."""
 WAITS = 60.0
@@ -101,18 +100,12 @@ def _run(
 
 
 def _call(ledger: Ledger, processor: Processor, turn: PostLease) -> Any:
-    job = Job(
-        id=turn.task_id,
-        task=turn.task,
-        args=turn.args,
-        kwargs=turn.kwargs,
-        run=turn.run,
-        attempt=turn.attempts,
-    )
     assert processor.post_process is not None  # noqa: S101  # asked before
     reading = Reading(ledger.database, ledger.now, waits=WAITS)
     return processor.post_process(
-        job, reading.each_result(turn.task_id), reading.each_error(turn.task_id)
+        turn.as_job(),
+        reading.each_result(turn.task_id),
+        reading.each_error(turn.task_id),
     )
 
 
@@ -128,12 +121,5 @@ def _written(
     The epoch keeps it from counting where another has begun Post meanwhile.
     """
     error = None if failure is None else reason_of(failure)
-    pause = threading.Event()
-    for last in [False] * (TRIES - 1) + [True]:
-        try:
-            return ledger.outcomes.post_done(turn, body, error=error, lease=lease)
-        except DatabaseUnavailable:
-            if last:
-                raise
-            pause.wait(PAUSE)
-    return False
+    done = partial(ledger.outcomes.post_done, turn, body, error=error, lease=lease)
+    return retrying(done, TRIES)

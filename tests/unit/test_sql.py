@@ -51,7 +51,7 @@ FENCE = re.compile(r"= %\((epoch|seq)\)s")
 WRITES = re.compile(r"\b(update|delete from|insert into) \{schema\}")
 FENCED = {
     "celery_pecker": {"close_outbox_batch", "end_outbox_run", "fail_outbox_run"},
-    "celery_sharding": {"renew_plan", "end_plan", "renew_turn", "end_post"},
+    "celery_sharding": {"renew_stage", "end_plan", "end_post"},
 }
 """Some of the statements that write under one fencing token."""
 ONE_ROW = {"change_one", "run_one", "one_row", "_change_one", "_run_one"}
