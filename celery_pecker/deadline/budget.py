@@ -58,6 +58,8 @@ class Budget:
     """What ends the coroutine that waits under it."""
     waiting: int = 0
     """How many clients wait right now, that will end by themselves."""
+    raised: float = -math.inf
+    """The instant at which its error was first made, by a client or an interrupt."""
 
     def patient(self, now: float) -> bool:
         """Return whether to leave a client the moment in which it ends by itself."""
@@ -65,7 +67,10 @@ class Budget:
 
     def exceeded(self) -> DeadlineExceeded:
         """Return the error for it."""
-        late = (monotonic() - self.at) * 1000
+        now = monotonic()
+        if self.raised < self.at:
+            self.raised = now
+        late = (now - self.at) * 1000
         whose = f" of {self.what}" if self.what else ""
         return DeadlineExceeded(
             f"the deadline{whose} is over since {max(0.0, late):.0f} ms"

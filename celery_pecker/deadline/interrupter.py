@@ -77,10 +77,12 @@ class Interrupts:
 
         The first interrupt of a budget comes at once, the next one only when the code
         has swallowed the first, or takes too long over it: a clean-up that is
-        interrupted in its middle leaves locks and connections behind.
+        interrupted in its middle leaves locks and connections behind. The error of a
+        client that ended its wait by itself counts as the first.
         """
         now = monotonic()
-        if self.budget is budget and handled and now - self.since < CLEAN_UP:
+        since = self.since if self.budget is budget else budget.raised
+        if handled and now - since < CLEAN_UP:
             return False
         self.budget, self.since = budget, now
         return True

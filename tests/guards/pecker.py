@@ -805,7 +805,7 @@ GUARDS = (
     Guard(
         "deadline: a strike that was swallowed comes again",
         "celery_pecker/deadline/interrupter.py",
-        "if self.budget is budget and handled and now - self.since < CLEAN_UP:",
+        "if handled and now - since < CLEAN_UP:",
         "if self.budget is budget:",
         STRIKES,
     ),
@@ -976,8 +976,15 @@ GUARDS = (
     Guard(
         "deadline: a clean-up is not struck in its middle",
         "celery_pecker/deadline/interrupter.py",
-        "if self.budget is budget and handled and now",
-        "if False and handled and now",
+        "if handled and now - since",
+        "if False and handled and now - since",
+        STRIKES,
+    ),
+    Guard(
+        "deadline: the clean-up after a client that ended by itself is not struck",
+        "celery_pecker/deadline/interrupter.py",
+        "if self.budget is budget else budget.raised",
+        "if self.budget is budget else 0.0",
         STRIKES,
     ),
     Guard(

@@ -16,6 +16,7 @@ import pytest
 
 from celery_pecker import deadline
 from celery_pecker.deadline import DeadlineExceeded
+from celery_pecker.deadline.budget import current
 from celery_pecker.kernel.clock import monotonic
 
 BUDGET = 0.05
@@ -105,6 +106,32 @@ def test_a_clean_up_is_not_struck_in_its_middle() -> None:
             sleeps()
         finally:
             spins(0.1)  # several times the pause between two strikes
+            ended.append(True)
+
+    with pytest.raises(DeadlineExceeded):
+        run(code)
+    assert ended
+
+
+def test_the_clean_up_after_a_client_is_not_struck_either() -> None:
+    """A client that ended its wait by itself has raised what a strike would raise."""
+    ended = []
+
+    def waits() -> None:
+        budget = current.get()
+        assert budget is not None
+        budget.waiting += 1
+        try:
+            spins(budget.at - monotonic())
+            raise budget.exceeded()
+        finally:
+            budget.waiting -= 1
+
+    def code() -> None:
+        try:
+            waits()
+        finally:
+            spins(0.1)
             ended.append(True)
 
     with pytest.raises(DeadlineExceeded):
