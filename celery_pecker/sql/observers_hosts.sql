@@ -1,7 +1,8 @@
 /* celery_pecker:join_observer_nodes */
 -- A host begins its life: its lease, and what its code can run. One that drained before
--- goes on with that (drains), and so does one beside a host that has grown, which drains
--- since it was started: else it would take what the drain gives away.
+-- (drains), also as a process that died, goes on with that; so does one beside a host that
+-- has grown, which drains since it was started: else it would take what the drain gives
+-- away.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
 ),
@@ -165,13 +166,21 @@ select count(*) from freed
 
 /* celery_pecker:end_observer_node */
 -- The process of this host has ended, as its supervisor knows, or it leaves by itself.
+-- Returns whether people drained it: the process that is started in its place goes on so.
 with clock as materialized (
     select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+),
+before as materialized (
+    select n.node, n.state = 'draining' and n.left_at is null as drained
+    from {schema}.pecker_observer_nodes as n
+    where n.node = %(node)s::uuid and n.state <> 'dead'
+    for update
 )
 update {schema}.pecker_observer_nodes as n
 set state = 'dead', left_at = clock.now
-from clock
-where n.node = %(node)s::uuid and n.state <> 'dead'
+from clock, before
+where n.node = before.node
+returning before.drained
 
 /* celery_pecker:drain_observer_node */
 -- Of its own accord, because it ends (left_at): its successor is not to drain as well.

@@ -173,7 +173,12 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
     sender = Loop(notices.step, name="pecker observer notices", clock=SYSTEM)
     host = Host(
         plan,
-        Tables(database, observers.kinds, follows=config["follows"]),
+        Tables(
+            database,
+            observers.kinds,
+            follows=config["follows"],
+            drains=config["drains"],
+        ),
         lives,
         trust,
         on_loop=on(loop),

@@ -76,6 +76,8 @@ class SupervisedHost:
         self._draining: threading.Thread | None = None
         self._stopping = threading.Event()
         self._ended = threading.Event()
+        self._drained = False
+        """Whether the last one that died was drained by people."""
         self._deaths = 0
         self._replaced = 0
         self.failed = False
@@ -145,7 +147,8 @@ class SupervisedHost:
     def _supervise(self) -> int | OSError | None:
         """Watch a host until it has ended; return its exit code, None: it has grown."""
         # One that has grown is alive: no outage may let its successor bury it.
-        config = {**self.config, "follows": self._replaced_process is None}
+        follows = self._replaced_process is None
+        config = {**self.config, "follows": follows, "drains": self._drained}
         process = self._process = HostProcess(config)
         if self._stopping.is_set():  # stop() may not have seen the process
             process.signal(signal.SIGTERM)
@@ -217,7 +220,9 @@ class SupervisedHost:
         settings = Settings(**{k.removeprefix(PREFIX): v for k, v in conf.items()})
         database = Database.of(settings, role="observers")
         try:
-            database.change("end_observer_node", now=None, node=process.node)
+            ended = database.run("end_observer_node", now=None, node=process.node)
+            if process is not self._replaced_process:
+                self._drained = (True,) in ended
             database.run("free_observers", now=None, most=1_000)
         except (DatabaseUnavailable, Misconfigured) as error:
             logger.warning(

@@ -86,11 +86,14 @@ class Tables:
         kinds: Mapping[str, Observer],
         *,
         follows: bool = True,
+        drains: bool = False,
     ) -> None:
         self._database = database
         self._kinds = kinds
         self._follows = follows
         """Whether a silent host of the same name is the life before, and dead."""
+        self._drains = drains
+        """Whether the process before was drained, and died."""
         self.node = ""
         """Id of this life of the host."""
 
@@ -105,9 +108,10 @@ class Tables:
         drains: bool = False,
     ) -> None:
         """Begin a life; ``drains``: the one before was asked to take nothing more."""
-        beside = not self._follows and not self.node
+        first = not self.node
+        beside = not self._follows and first
         # The life before another one of this process was its own, and is buried.
-        self._follows = self._follows and not self.node
+        self._follows = self._follows and first
         self.node = node
         kinds = [*self._kinds]
         options = [self._kinds[kind].options for kind in kinds]
@@ -119,7 +123,7 @@ class Tables:
             pid=pid,
             capacity=capacity,
             ttl=ttl,
-            drains=drains,
+            drains=drains or (self._drains and first),
             beside=beside,
             kinds=kinds,
             weights=[one.weight for one in options],

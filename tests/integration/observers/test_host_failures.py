@@ -69,3 +69,30 @@ def test_a_drained_host_hands_over(crew: Crew) -> None:
     eventually(lambda: crew.row("moved").node not in {None, before}, timeout=SECONDS)
     assert crew.row("moved").moves == 1
     assert crew.observers.undrain(before) == 1
+
+
+def test_a_drained_host_that_dies_comes_back_drained(
+    crews: Callable[..., Crew],
+) -> None:
+    """Each time, until it may take observers again."""
+    crew = crews(pecker_observers_lease=3.0)
+    [host] = crew.start("drained").hosts
+
+    def dies(deaths: int) -> str:
+        os.kill(host.info()["pid"], signal.SIGKILL)
+        eventually(lambda: host.info()["deaths"] == deaths, timeout=SECONDS)
+        return state()
+
+    def state() -> str:
+        eventually(lambda: host.info()["node"] != "", timeout=SECONDS)
+        node = host.info()["node"]
+        [found] = [one.state for one in crew.observers.nodes() if one.node == node]
+        return str(found)
+
+    assert state() == "up"
+    assert crew.observers.drain(host.info()["name"]) == 1
+    assert dies(deaths=1) == "draining"
+    assert dies(deaths=2) == "draining"
+    assert crew.observers.undrain(host.info()["name"]) == 1
+    assert dies(deaths=3) == "up"
+    crew.close()
