@@ -53,6 +53,12 @@ def service(key: str, text: str) -> str:
     return text.rstrip("/")
 
 
+def shown(url: str) -> str:
+    """Return a URL without credentials and options."""
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2].partition('?')[0]}"
+
+
 def postgres(key: str, text: str) -> dict[str, str]:
     """Return the parts of a connection string, or say what is allowed."""
     # Only the watcher needs the driver

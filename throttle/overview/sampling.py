@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from throttle import clock as clocks
 from throttle import store
+from throttle.addresses import shown
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
 from throttle.model import Store, View
@@ -25,9 +26,7 @@ def open_store(settings: Settings) -> store.CheckedStore:
 
 def where(settings: Settings) -> str:
     """Return where traffic is counted, without credentials."""
-    url = settings.service_url or settings.redis_url or "nowhere"
-    scheme, mark, rest = url.partition("://")
-    return f"{scheme}{mark}{rest.rpartition('@')[2].partition('?')[0]}"
+    return shown(settings.service_url or settings.redis_url or "nowhere")
 
 
 Totals = Mapping[tuple[str, ...], int]

@@ -20,6 +20,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Self, cast
 from urllib.parse import quote, urlsplit
 
+from throttle import addresses
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import Misconfigured, StoreUnavailable, TokenRefused
 from throttle.model import Answer, Report, View
@@ -130,8 +131,9 @@ class HttpStore:
         timeout: float = TIMEOUT,
         clock: Monotonic = monotonic,
     ) -> None:
-        self.url = url.rstrip("/")
-        _check_port(self.url)
+        self._url = url.rstrip("/")
+        self.place = addresses.shown(self._url)
+        _check_port(self._url, self.place)
         self._token = token
         self._control_token = control_token or token
         self._timeout = timeout
@@ -149,17 +151,19 @@ class HttpStore:
         except TokenRefused as error:
             message = (
                 "throttle_service_token is not the one that the service at"
-                f" {self.url} was started with"
+                f" {self.place} was started with"
             )
             raise Misconfigured(message) from error
         except Malformed as error:
-            message = f"throttle_service_url {self.url} is no throttle service: {error}"
+            message = (
+                f"throttle_service_url {self.place} is no throttle service: {error}"
+            )
             raise Misconfigured(message) from error
         try:
             wire.views_in(reply)
         except Malformed as error:
             message = (
-                f"throttle_service_url {self.url} speaks another version than this"
+                f"throttle_service_url {self.place} speaks another version than this"
                 f" process: {error}"
             )
             raise Misconfigured(message) from error
@@ -225,7 +229,7 @@ class HttpStore:
         try:
             yield
         except Malformed as error:
-            message = f"{self.url} answers what is no throttle service's: {error}"
+            message = f"{self.place} answers what is no throttle service's: {error}"
             raise StoreUnavailable(message) from error
 
     def _ask(
@@ -244,7 +248,7 @@ class HttpStore:
             self._turn, self._owner = threading.Lock(), os.getpid()
             self._drop()
         if not self._turn.acquire(timeout=seconds):
-            message = f"{self.url} is still busy with another question"
+            message = f"{self.place} is still busy with another question"
             raise StoreUnavailable(message)
         try:
             question = (method, path, payload, seconds, token or self._token)
@@ -273,7 +277,7 @@ class HttpStore:
                 return self._once(method, path, payload, seconds, token)
         except (OSError, HTTPException, ValueError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
-            message = f"the throttle service at {self.url} does not answer: {reason}"
+            message = f"the throttle service at {self.place} does not answer: {reason}"
             raise StoreUnavailable(message) from error
 
     def _once(
@@ -282,14 +286,14 @@ class HttpStore:
         done = False
         try:
             if self._wire is None:
-                self._wire = Wire.to(self.url, self._clock)
+                self._wire = Wire.to(self._url, self._clock)
             self._wire.allow(seconds)
             headers = {
                 "Authorization": f"Bearer {token}",
                 "Content-Type": "application/json",
             }
             connection = self._wire.connection
-            path = urlsplit(self.url).path + path
+            path = urlsplit(self._url).path + path
             connection.request(method, path, payload, headers)
             response = connection.getresponse()
             body = response.read(LARGEST)
@@ -306,7 +310,7 @@ class HttpStore:
 
     def _read(self, status: int, body: bytes) -> Mapping[str, Any]:
         if status == UNAUTHORIZED:
-            message = f"the throttle service at {self.url} does not take the token"
+            message = f"the throttle service at {self.place} does not take the token"
             raise TokenRefused(message)
         if status == OK:
             return document(body)
@@ -314,16 +318,20 @@ class HttpStore:
         if why is None and status in {BAD, MISSING}:
             message = f"it answers {status}"
             raise Malformed(message)
-        message = f"the throttle service at {self.url} answers {status}: {why or ''}"
+        message = f"the throttle service at {self.place} answers {status}: {why or ''}"
         raise StoreUnavailable(message)
 
 
-def _check_port(url: str) -> None:
+def _check_port(url: str, place: str) -> None:
     try:
         _ = urlsplit(url).port
-    except ValueError as error:
-        message = f"throttle_service_url {url!r}: {error}"
-        raise Misconfigured(message) from error
+    except ValueError:
+        # The library quotes what follows a colon, which may be of a password.
+        message = (
+            f"throttle_service_url {place!r} has no port that is a number from 0 to"
+            " 65535; '/' in a password is written as %2F"
+        )
+        raise Misconfigured(message) from None
 
 
 def _why(body: bytes) -> str | None:

@@ -435,6 +435,20 @@ def test_what_is_no_service_is_a_wrong_setting(
         clients("http://localhost:99999")
 
 
+@pytest.mark.parametrize("password", ["s3cret", "s3c/ret", "s3c@s3c"])
+def test_errors_have_no_password(
+    stand: Stand, clients: Callable[..., HttpStore], password: str
+) -> None:
+    """Neither of a port that is none, nor of a refused token or a dead server."""
+    url = stand.url.replace("//", f"//gate:{password}@")
+    with pytest.raises((Misconfigured, StoreUnavailable)) as refused:
+        clients(url, token="another").check()  # noqa: S106 — of no service
+    with pytest.raises((Misconfigured, StoreUnavailable)) as dead:
+        clients(f"http://gate:{password}@localhost:{free_port()}").check()
+    for error in (refused, dead):
+        assert "s3c" not in str(error.value)
+
+
 def test_a_service_that_ends_answers_what_it_was_asked(
     redis_url: str, clients: Callable[..., HttpStore]
 ) -> None:
