@@ -7,17 +7,19 @@ empty tables and after a checkpoint, and the two change places from pair to pair
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import tempfile
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
 import psycopg
-from psycopg import sql
+from psycopg import conninfo, sql
 
 from benchmarks.outbox.field import Field
 from benchmarks.results import Sample
@@ -111,11 +113,14 @@ def _ended(run: Run) -> float:
 
 
 def _pgbench(dsn: str, script: Path) -> float:
+    parts: dict[str, Any] = dict(conninfo.conninfo_to_dict(dsn))
+    password = str(parts.pop("password", ""))  # `ps` shows what is an argument
     done = subprocess.run(
         [
             *("pgbench", "-n", "-c", str(CLIENTS), "-j", "2", "-T", str(SECONDS)),
-            *("-f", str(script), dsn),
+            *("-f", str(script), conninfo.make_conninfo(**parts)),
         ],
+        env={**os.environ, "PGPASSWORD": password},
         capture_output=True,
         text=True,
         check=False,
