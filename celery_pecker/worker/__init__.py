@@ -6,13 +6,13 @@ the broker:
 ============================  ==========================================================
 ``RedisGuardStep``            a worker on Redis survives a restart of it, and so does
                               what it holds (see `celery_pecker.redis_guard`)
-``scheduler_step``            with ``pecker_worker = True`` the worker is a scheduler
+``SchedulerStep``             with ``pecker_worker = True`` the worker is a scheduler
                               too, on a thread of its own: no beat process is needed
-``runs_step``                 what runs late, or is overtaken, does not start, and what
+``RunsStep``                  what runs late, or is overtaken, does not start, and what
                               runs obeys its deadline (`celery_pecker.runs`)
-``outbox_step``               with ``pecker_outbox_local = True`` it runs recorded tasks
+``OutboxStep``                with ``pecker_outbox_local = True`` it runs recorded tasks
                               itself
-``observers_step``            with ``pecker_observers = True`` it supervises hosts of
+``ObserversStep``             with ``pecker_observers = True`` it supervises hosts of
                               observers
 ``observer_supervisor``       their supervisor
 ``run_guards``                what stands around its tasks
@@ -36,10 +36,12 @@ from celery import Celery, signals
 from celery_pecker import hidden_settings
 from celery_pecker.redis_guard.step import RedisGuardStep
 from celery_pecker.worker import remote_control, remote_control_observers
-from celery_pecker.worker.observers_step import ObserversStep
-from celery_pecker.worker.outbox_step import OutboxStep
-from celery_pecker.worker.runs_step import RunsStep
-from celery_pecker.worker.scheduler_step import SchedulerStep
+from celery_pecker.worker.steps import (
+    ObserversStep,
+    OutboxStep,
+    RunsStep,
+    SchedulerStep,
+)
 
 __all__ = [
     "ObserversStep",

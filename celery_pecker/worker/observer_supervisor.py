@@ -8,14 +8,31 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.observers.app import observers_of
 from celery_pecker.observers.hosts.supervisor import Supervisor
+from celery_pecker.pools import wait_for
 
 
-def supervisor(worker: Any) -> Supervisor:
-    """Return it, not yet started; what is misconfigured ends the worker."""
-    try:
-        return _made(worker)
-    except Misconfigured as error:
-        raise StartRefused(str(error)) from error
+class ObserverSupervisor:
+    """Hosts of observers beside a worker, not yet started."""
+
+    def __init__(self, worker: Any) -> None:
+        """Make it; what is misconfigured ends the worker."""
+        try:
+            self._hosts = _made(worker)
+        except Misconfigured as error:
+            raise StartRefused(str(error)) from error
+        self.start = self._hosts.start
+        self.leave = self._hosts.stop
+
+    def join(self, *, patient: bool) -> None:
+        """Wait until hosts have handed over, or end them: others take over then."""
+        self.leave()
+        if not patient or not wait_for(self._hosts.join, patient=True):
+            self._hosts.kill()
+            self._hosts.join(1.0)
+
+    def info(self) -> list[dict[str, Any]]:
+        """Return each host as people may want to know it."""
+        return [*self._hosts.info()]
 
 
 def _made(worker: Any) -> Supervisor:

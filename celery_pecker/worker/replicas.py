@@ -21,7 +21,7 @@ from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
 from celery_pecker.kernel.schema_check import StartRefused, check_schema
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.local import LocalRunner, sends_events
-from celery_pecker.pools import kind_of
+from celery_pecker.pools import GLANCE, kind_of, wait_for
 from celery_pecker.replica import (
     LAST_BATCH,
     Alarms,
@@ -33,9 +33,6 @@ from celery_pecker.replica import (
 )
 
 logger = logging.getLogger("celery_pecker.worker")
-
-GLANCE = 0.25
-"""Seconds between looks at whether local runs have ended."""
 
 
 class Replicas:
@@ -158,9 +155,10 @@ class Replicas:
         self._alarms.join(max(until - SYSTEM.monotonic(), 0.0))
         if self._runner is not None:
             self._runner.stop()
-            while not self._runner.join(GLANCE) and self._runner.busy:
-                if not patient or state.should_terminate not in (None, False):
-                    break
+            runner = self._runner
+            wait_for(
+                lambda seconds: runner.join(seconds) or not runner.busy, patient=patient
+            )
         for replica in self._all:
             replica.close_history(GLANCE)
         close, self._close = self._close, lambda: None

@@ -7,14 +7,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from celery import bootsteps, signals
 from celery.utils.nodenames import worker_direct
-from celery.worker import state
 
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.once_a_minute import OnceAMinute
-from celery_pecker.pools import kind_of, spawns
+from celery_pecker.pools import GLANCE, PartStep, is_cold, kind_of, spawns
 from celery_sharding.errors import DatabaseUnavailable, Misconfigured
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.runner.executor import Executor, register_process
@@ -24,8 +22,6 @@ logger = logging.getLogger(__name__)
 
 BEAT = 5.0
 """Seconds between two heartbeats."""
-GLANCE = 0.25
-"""Seconds between two looks at the children of the pool."""
 STOP_TIMEOUT = 10.0
 """Seconds that a stopping worker waits for its last report to be written."""
 
@@ -54,8 +50,16 @@ class Presence:
         ledger.close()
         self._thread.start()
 
-    def stop(self) -> None:
+    def leave(self) -> None:
+        """Begin no further item: pass tickets on to other workers.
+
+        Pools that run tasks on the worker's own thread stop it only after them.
+        """
+        self._executor.stop()
+
+    def join(self, *, patient: bool) -> None:  # noqa: ARG002  # its tasks have ended
         """Remove the worker from the ledger, unless PostgreSQL is away."""
+        self.leave()
         self._over.set()
         if self._thread.is_alive():
             self._thread.join(STOP_TIMEOUT)
@@ -64,7 +68,7 @@ class Presence:
         ledger = at(self._worker.app, role="executor")
         beat = monotonic()
         while not self._over.is_set():
-            if getattr(state, "should_terminate", None) not in (None, False):
+            if is_cold():
                 # The signal handler that ends the pool waits for it before it says so.
                 self._executor.stop()
             if monotonic() >= beat:
@@ -131,59 +135,30 @@ class Presence:
 SPAWNED = "celery_sharding.worker.spawned"
 
 
-class ShardingStep(bootsteps.StartStopStep):
-    """The ledger knows this worker while it lives, and what its dead children held.
+class ShardingStep(PartStep):
+    """The ledger knows this worker while it lives, and what its dead children held."""
+
+    label = "sharding executor"
+    setting = "pecker_dsn"
+    no = (None, "")
+    factory = "celery_sharding.worker.step:presence"
+
+
+def presence(worker: Any) -> Presence:
+    """Name the executor.
 
     The pool's processes share the word that the worker is about to stop, so it is made
     before they are forked.
     """
-
-    label = "sharding executor"
-    requires = ("celery.worker.components:Pool",)
-    obj: Presence | None
-
-    def include_if(self, parent: Any) -> bool:
-        """Return whether the app has a ledger."""
-        return bool(parent.app.conf.get("pecker_dsn"))
-
-    def create(self, parent: Any) -> Presence:  # type: ignore[override]  # kept as obj
-        """Name the executor."""
-        kind = kind_of(parent.pool_cls)
-        fresh = kind == "prefork" and spawns(parent)
-        if fresh:
-            parent.app.conf.include = (*parent.app.conf.include, SPAWNED)
-        self._executor: Executor = register_process(
-            parent.app,
-            parent.hostname,
-            kind,
-            limited=bool(parent.time_limit or parent.soft_time_limit),
-            spawns=fresh,
-        )
-        return Presence(parent, self._executor)
-
-    def start(self, parent: Any) -> None:
-        """Report the worker to the ledger, from a thread of its own."""
-        signals.worker_shutting_down.connect(
-            self._on_signal, sender=parent.hostname, weak=False
-        )
-        if self.obj is not None:
-            self.obj.start()
-
-    def close(self, parent: Any) -> None:  # noqa: ARG002  # Celery's
-        """Begin no further item: pass tickets on to other workers."""
-        self._executor.stop()
-
-    def stop(self, parent: Any) -> None:
-        """Remove the worker from the ledger."""
-        signals.worker_shutting_down.disconnect(self._on_signal, sender=parent.hostname)
-        self._executor.stop()
-        if self.obj is not None:
-            self.obj.stop()
-
-    def terminate(self, parent: Any) -> None:
-        """Stop; Celery calls either."""
-        self.stop(parent)
-
-    def _on_signal(self, **_: object) -> None:
-        # Pools that run tasks on the worker's own thread stop it only after them.
-        self._executor.stop()
+    kind = kind_of(worker.pool_cls)
+    fresh = kind == "prefork" and spawns(worker)
+    if fresh:
+        worker.app.conf.include = (*worker.app.conf.include, SPAWNED)
+    executor = register_process(
+        worker.app,
+        worker.hostname,
+        kind,
+        limited=bool(worker.time_limit or worker.soft_time_limit),
+        spawns=fresh,
+    )
+    return Presence(worker, executor)

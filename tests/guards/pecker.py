@@ -586,7 +586,7 @@ GUARDS = (
     ),
     Guard(
         "a worker that was told to stop wins nothing more, whatever Celery waits for",
-        "celery_pecker/worker/scheduler_step.py",
+        "celery_pecker/pools.py",
         "self._on_signal, sender=parent.hostname, weak=False",
         "self._on_signal, sender=object(), weak=False",
         f"{WORKERS}/test_ends.py",

@@ -1322,7 +1322,7 @@ select layer""",
     Guard(
         "sharding: an item in hand when its worker is ended is blamed for no death",
         "celery_sharding/worker/step.py",
-        """            if getattr(state, "should_terminate", None) not in (None, False):
+        """            if is_cold():
 """,
         "            if False:\n",
         f"{STOPS}::test_what_runs_when_its_worker_is_ended_runs_elsewhere_at_once",
@@ -1568,7 +1568,7 @@ select layer""",
     Guard(
         "sharding: a process that is a fresh interpreter holds in its worker's name",
         "celery_sharding/worker/step.py",
-        "parent.app.conf.include = (*parent.app.conf.include, SPAWNED)",
+        "worker.app.conf.include = (*worker.app.conf.include, SPAWNED)",
         "pass",
         f"{REAL}/worker/test_spawn.py",
     ),

@@ -15,9 +15,14 @@ from kombu import Connection
 from kombu.transport import redis as transport
 
 import celery_pecker.worker
-from celery_pecker.worker import RedisGuardStep, RunsStep, SchedulerStep, install
-from celery_pecker.worker.observers_step import ObserversStep
-from celery_pecker.worker.outbox_step import OutboxStep
+from celery_pecker.worker import (
+    ObserversStep,
+    OutboxStep,
+    RedisGuardStep,
+    RunsStep,
+    SchedulerStep,
+    install,
+)
 
 LOOK = """
 import json, sys

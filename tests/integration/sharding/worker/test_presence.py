@@ -36,5 +36,5 @@ def test_a_pool_that_cannot_be_looked_at_ends_no_heartbeat(
         eventually(lambda: pool.looks > 2, 30.0, "it looks once more")
         assert made.rows("select count(*) from pecker_executors") == [(1,)]
     finally:
-        presence.stop()
+        presence.join(patient=True)
     assert made.rows("select count(*) from pecker_executors") == [(0,)]
