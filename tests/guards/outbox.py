@@ -166,7 +166,7 @@ GUARDS = (
         f"{AWAITED}::test_a_savepoint_whose_statement_failed_takes_its_messages_along",
     ),
     Guard(
-        "outbox: an error of the caller's pipeline is the caller's",
+        "outbox: what a pipeline has sent is over before it is joined",
         "celery_pecker/adapters/psycopg3.py",
         "        with _pipeline(self._connection):\n            pass\n",
         "",

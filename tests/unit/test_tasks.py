@@ -25,7 +25,8 @@ def app(monkeypatch: pytest.MonkeyPatch) -> Celery:
     Celery adds each task of any app to all apps that are finalized later in the
     process: these here would be in the apps of other tests.
     """
-    monkeypatch.setattr(_state, "_on_app_finalizers", set(_state._on_app_finalizers))
+    known = "_on_app_finalizers"
+    monkeypatch.setattr(_state, known, set(vars(_state)[known]))
     return Celery("proj", broker="memory://", set_as_current=False)
 
 

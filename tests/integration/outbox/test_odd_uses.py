@@ -211,8 +211,10 @@ def test_in_pipeline_mode_it_is_as_without(desk: Desk) -> None:
         with suppress(Undo), connection.pipeline(), connection.transaction():
             desk.outbox.send(note.s(), connection=connection)
             raise Undo
-        with connection.pipeline(), pytest.raises(NoTransaction):
-            desk.outbox.send(note.s(), connection=connection)
+        with connection.pipeline():
+            connection.execute("select 1")  # a transaction of its own, not yet ended
+            with pytest.raises(NoTransaction):
+                desk.outbox.send(note.s(), connection=connection)
 
     async def awaited() -> None:
         async with (
@@ -222,6 +224,11 @@ def test_in_pipeline_mode_it_is_as_without(desk: Desk) -> None:
             connection.pipeline(),
         ):
             sent.append(await desk.outbox.asend(note.s(), connection=connection))
+            await connection.commit()
+            await connection.set_autocommit(True)
+            await connection.execute("select 1")
+            with pytest.raises(NoTransaction):
+                await desk.outbox.asend(note.s(), connection=connection)
 
     asyncio.run(awaited())
     assert sent[4].id == sent[5].id

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import create_engine, event
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import (
@@ -105,32 +106,36 @@ def test_a_report_of_the_new_name_does_not_fail_a_rename(
     desk.sql(COUNT, "report", 5)
     reports = [psycopg.connect(desk.dsn, options="-c lock_timeout=500") for _ in "12"]
 
-    class Between(psycopg.Cursor[Any]):
-        """Reports of the new name just before a statement of the rename."""
+    engine = create_engine(desk.dsn.replace("://", "+psycopg://", 1))
 
-        def execute(self, query: Any, *args: Any, **options: Any) -> Any:
-            if f"celery_pecker:{label}" in str(query):
-                for statement, connection in zip((REPORT, COUNT), reports, strict=True):
-                    many = [7] if statement is REPORT else 7
-                    with suppress(psycopg.errors.LockNotAvailable):
-                        connection.execute(statement.encode(), ["monthly", many])
-                    if commits == "before":
-                        connection.commit()
-                if commits == "beside":
-                    ending.start()
-            return super().execute(query, *args, **options)
+    @event.listens_for(engine, "before_cursor_execute")
+    def between(_connection: Any, _cursor: Any, query: str, *_: object) -> None:
+        """Report of the new name just before a statement of the rename."""
+        if f"celery_pecker:{label}" in query:
+            for statement, connection in zip((REPORT, COUNT), reports, strict=True):
+                many = [7] if statement is REPORT else 7
+                with suppress(psycopg.errors.LockNotAvailable):
+                    connection.execute(statement.encode(), ["monthly", many])
+                if commits == "before":
+                    connection.commit()
+            if commits == "beside":
+                ending.start()
+            came.append(label)
 
     def end() -> None:
         eventually(lambda: desk.sql(WAITS) != [(0,)] or renamed.is_set(), 60.0)
         for connection in reports:
             connection.commit()
 
+    came: list[str] = []
     renamed = threading.Event()
     ending = threading.Thread(target=end)
-    with psycopg.connect(desk.dsn, cursor_factory=Between) as connection:
-        desk.schedules.rename("report", "monthly", connection=connection)
+    with engine.begin() as joined:
+        desk.schedules.rename("report", "monthly", connection=joined)
         renamed.set()
-        connection.execute("select 1")
+        joined.exec_driver_sql("select 1")
+    assert came == [label]
+    engine.dispose()
     for connection in reports:
         connection.close()
     assert desk.sql("select name, epoch from pecker_history") == [("monthly", [5])]
