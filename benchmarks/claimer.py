@@ -18,8 +18,8 @@ import numpy as np
 from benchmarks.peers.environment import TASK, entry
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
-from celery_pecker.schedules.model import ClaimRequest, Delivery, Entry, Policy
-from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.engine.model import ClaimRequest, Delivery, Entry, Policy
+from celery_pecker.schedules.engine.repository import Repository
 from tests.told import told
 
 PERIOD_US = 1000

@@ -35,15 +35,16 @@ Not promised
     code that cannot be interrupted ends at its deadline.
 
 Where things are
-    decide and claim     ``schedules/``, ``declarations/``, ``recurrence``
-    send                 ``publisher/``
-    run                  ``local/`` (in the winner), ``runs/`` (which run may start
-                         and write), ``deadline/`` (for how long), ``tasks``
+    decide and claim     ``schedules/`` (declared, stored, claimed, run in the winner,
+                         their history)
+    send                 ``brokers/``, ``outbox/`` (what a transaction recorded)
+    run                  ``runs/`` (which run may start and write), ``deadline/`` (for
+                         how long), ``observers/`` (what runs for months), ``tasks``
     gather               ``batches/`` (the items of many callers in one call)
-    edges to Celery      ``beat``, ``worker/``, ``replica`` (what both have)
-    what people see      ``overview/`` and ``history/`` (read), ``cli/``, ``flower/``,
-                         ``metrics/``, ``tracing``, ``heartbeat``
-    under all of it      ``kernel/`` (lease, clock, loop, database, user code), ``sql/``
+    edges to Celery      ``beat``, ``worker/``, ``bridge``
+    what people see      ``surfaces/`` (commands, Flower, metrics), ``django/``,
+                         ``alarms/``, ``heartbeat``
+    under all of it      ``kernel/`` (lease, clock, loop, database, SQL, user code)
     for your tests too   ``testing/``
 
 The invariants have numbers (I1 …): see docs/maintainers/invariants.md.
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from celery_pecker.deadline import DeadlineExceeded
     from celery_pecker.runs import Run
     from celery_pecker.runs import current as current_run
-    from celery_pecker.schedules.model import Delivery, Misfire, RunMode
+    from celery_pecker.schedules.engine.model import Delivery, Misfire, RunMode
     from celery_pecker.tasks import Pecker, ScheduledTask
 
 __all__ = [  # noqa: RUF022  # grouped for the reader

@@ -14,12 +14,13 @@ import sys
 import threading
 from typing import Any
 
-from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.replica import (
+from celery_pecker.schedules.declarations import BeatSchedule
+from celery_pecker.schedules.engine.model import RunMode
+from celery_pecker.schedules.replica import (
     LAST_BATCH,
     Alarms,
     Claimant,
@@ -28,7 +29,6 @@ from celery_pecker.replica import (
     answerer,
     compose,
 )
-from celery_pecker.schedules.model import RunMode
 
 logger = logging.getLogger(__name__)
 

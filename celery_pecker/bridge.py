@@ -20,7 +20,6 @@ from celery.beat import Scheduler
 from celery.schedules import schedstate
 from celery.utils.imports import load_extension_class_names, symbol_by_name
 
-from celery_pecker.declarations import entries
 from celery_pecker.heartbeat import Heartbeat
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import SYSTEM, from_us, new_id
@@ -28,9 +27,10 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.schema_check import StartRefused, check_schema
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.schedules.model import ClaimRequest, Entry
-from celery_pecker.schedules.repository import CHUNK, Repository
-from celery_pecker.schedules.upkeep import TERM
+from celery_pecker.schedules.declarations import entries
+from celery_pecker.schedules.engine.model import ClaimRequest, Entry
+from celery_pecker.schedules.engine.repository import CHUNK, Repository
+from celery_pecker.schedules.engine.upkeep import TERM
 
 logger = logging.getLogger("celery_pecker.beat")
 

@@ -38,13 +38,13 @@ from celery import Celery, Task, shared_task
 from celery._state import connect_on_app_finalize, get_current_app
 from celery.schedules import BaseSchedule
 
-from celery_pecker import stored_schedules
-from celery_pecker.declarations import add_entry
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.schedules.model import Delivery, Misfire, RunMode
+from celery_pecker.schedules import stored as stored_schedules
+from celery_pecker.schedules.declarations import add_entry
+from celery_pecker.schedules.engine.model import Delivery, Misfire, RunMode
 
 if TYPE_CHECKING:
-    from celery_pecker.stored_schedules import Schedules
+    from celery_pecker.schedules import Schedules
 
 P = ParamSpec("P")
 R = TypeVar("R")

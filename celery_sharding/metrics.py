@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from celery_pecker.views.model import Measure, Samples
+from celery_pecker.surfaces.views.model import Measure, Samples
 from celery_sharding.errors import Misconfigured, PeckerError
 from celery_sharding.ledger import at
 from celery_sharding.ledger.figures import JobFigures
@@ -30,7 +30,7 @@ if find_spec("prometheus_client") is None:
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import Metric
 
-from celery_pecker.metrics.measures import ReadCollector, families
+from celery_pecker.surfaces.metrics.measures import ReadCollector, families
 
 FRESH = 1.0
 """Seconds for which what was read is used once more."""

@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from celery_pecker.sql import statements
+from celery_pecker.kernel.sql import statements
 
 PAGE = Path(__file__).parent / "maintainers" / "statements.md"
 HEAD = """\

@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from celery_pecker.service.listener import Service
+from celery_pecker.surfaces.service.listener import Service
 
 TIMEOUT = 10.0
 OWN = "the token of the service"

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from celery_pecker.views.model import Measure, Samples, each
+from celery_pecker.surfaces.views.model import Measure, Samples, each
 from throttle.errors import Misconfigured
 from throttle.overview import Picture, Sampler, Status, open_store
 from throttle.settings import Settings
@@ -32,7 +32,7 @@ if find_spec("prometheus_client") is None:
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import Metric
 
-from celery_pecker.metrics import measures
+from celery_pecker.surfaces.metrics import measures
 
 MOST_TENANTS = 20
 MOST_GONE = 100

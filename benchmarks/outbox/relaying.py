@@ -6,7 +6,7 @@ import signal
 
 from benchmarks.outbox.field import build
 from benchmarks.peers.environment import given
-from celery_pecker.replica.relays import Relays
+from celery_pecker.schedules.replica.relays import Relays
 
 
 def main() -> None:

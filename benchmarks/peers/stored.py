@@ -14,7 +14,7 @@ from celery import Celery
 from psycopg import sql
 
 from benchmarks.peers.environment import TASK, entry, every, given
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
 
 _COLUMNS = """
 select table_name, string_agg(quote_ident(column_name), ', ' order by ordinal_position)

@@ -21,7 +21,7 @@ from benchmarks.run import Run
 from benchmarks.trial import ROOT, Trial
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
-from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.engine.repository import Repository
 from example_project.processes import ProcessContainer
 from tests.told import telling
 

@@ -23,10 +23,10 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.kernel.rendering import render
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.local.outbox_runner import OutboxRunner
 from celery_pecker.outbox import operations
 from celery_pecker.outbox.runs.messages import Messages
 from celery_pecker.runs import guard
+from celery_pecker.schedules.local.outbox_runner import OutboxRunner
 
 ROW = "outbox_hundred"
 THREADS = 100

@@ -112,7 +112,7 @@ class Schedule(models.Model):
     changed_by = models.TextField()
 
     class Meta:
-        """Changed by `celery_pecker.stored_schedules.Schedules` only."""
+        """Changed by `celery_pecker.schedules.stored.Schedules` only."""
 
         managed = False
         db_table = databases.table("pecker_schedules")

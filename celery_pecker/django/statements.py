@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connections, transaction
 
 from celery_pecker.kernel.rendering import render
-from celery_pecker.sql import statements
+from celery_pecker.kernel.sql import statements
 
 SECONDS = 5
 """For which a list may be looked for, statement by statement."""

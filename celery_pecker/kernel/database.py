@@ -31,7 +31,7 @@ from celery_pecker.kernel.bounded_connection import (
 from celery_pecker.kernel.errors import DatabaseUnavailable, TooManyRows
 from celery_pecker.kernel.rendering import rendered, types_of
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.sql import OURS
+from celery_pecker.kernel.sql import OURS
 
 BEGIN, COMMIT = "begin", "commit"
 

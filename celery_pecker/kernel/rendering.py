@@ -9,7 +9,7 @@ from typing import LiteralString
 
 from psycopg import sql
 
-from celery_pecker.sql import statements
+from celery_pecker.kernel.sql import statements
 
 
 def render(text: str, schema: str) -> LiteralString:

@@ -9,8 +9,8 @@ from typing import Any
 
 from celery import Celery
 
-from celery_pecker.adapters.calls import awaited
-from celery_pecker.adapters.per_app import PerApp, real
+from celery_pecker.kernel.adapters.calls import awaited
+from celery_pecker.kernel.adapters.per_app import PerApp, real
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.observers import refusals
 from celery_pecker.observers.kind import Full, Observer, Options

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from celery_pecker.adapters.calls import awaited
+from celery_pecker.kernel.adapters.calls import awaited
 from celery_pecker.observers import refusals
 from celery_pecker.observers.model import Answer, Isolation, ObserverRow, Unreachable
 from celery_pecker.observers.retry import Retry

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from celery_pecker.adapters import adapter_of, async_adapter_of, drive
-from celery_pecker.adapters.adapter import Flow
+from celery_pecker.kernel.adapters import adapter_of, async_adapter_of, drive
+from celery_pecker.kernel.adapters.adapter import Flow
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import LeaseLost, NotRecorded
 from celery_pecker.kernel.lease import TrustWindow

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from celery_pecker.adapters import drive
-from celery_pecker.adapters.adapter import Flow
-from celery_pecker.adapters.own_connection import OwnAdapter
+from celery_pecker.kernel.adapters import drive
+from celery_pecker.kernel.adapters.adapter import Flow
+from celery_pecker.kernel.adapters.own_connection import OwnAdapter
 from celery_pecker.kernel.database import Database
 from celery_pecker.observers import refusals
 from celery_pecker.observers.kind import Observer

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from celery_pecker.adapters import drive
-from celery_pecker.adapters.adapter import Flow
-from celery_pecker.adapters.own_connection import OwnAdapter
+from celery_pecker.kernel.adapters import drive
+from celery_pecker.kernel.adapters.adapter import Flow
+from celery_pecker.kernel.adapters.own_connection import OwnAdapter
 from celery_pecker.kernel.database import Database
 from celery_pecker.observers.model import EventRow, NodeRow, ObserverRow, Place
 from celery_pecker.observers.statements import Statements, observer_row

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from celery_pecker.adapters.adapter import Flow, Statement
+from celery_pecker.kernel.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.errors import NameTaken, NoCapacity, ObserverRefused
 from celery_pecker.kernel.rendering import render
+from celery_pecker.kernel.sql import statements
 from celery_pecker.observers.model import (
     Answer,
     CountRow,
@@ -24,7 +25,6 @@ from celery_pecker.observers.model import (
     Place,
     Status,
 )
-from celery_pecker.sql import statements
 
 BEFORE = {
     Status.CREATED: Answer.NOT_ACTIVE_YET,

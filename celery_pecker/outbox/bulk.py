@@ -9,7 +9,7 @@ from typing import Any
 
 from celery import Task
 
-from celery_pecker.adapters.per_app import real
+from celery_pecker.kernel.adapters.per_app import real
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import NotRecorded
 from celery_pecker.outbox import refusals, results

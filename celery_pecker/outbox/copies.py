@@ -17,10 +17,10 @@ from celery.utils.saferepr import saferepr
 from kombu.exceptions import EncodeError
 from kombu.utils.json import dumps, loads
 
+from celery_pecker.brokers.publisher.lanes import SignalReceivers, task_reason
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import NotRecorded
 from celery_pecker.outbox.model import Message
-from celery_pecker.publisher.lanes import SignalReceivers, task_reason
 
 _QUOTES = frozenset("'\\\"")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from celery_pecker.brokers.publisher.stored_messages import StoredMessage
+from celery_pecker.brokers.publisher.stored_messages.message import route_to
 from celery_pecker.outbox.model import Row
-from celery_pecker.publisher.stored_messages import StoredMessage
-from celery_pecker.publisher.stored_messages.message import route_to
 
 MOST_ROUTES = 10_000
 

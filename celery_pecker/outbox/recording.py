@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from celery_pecker.adapters.adapter import Flow, Statement
+from celery_pecker.kernel.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.errors import Misconfigured, SchemaOutdated
 from celery_pecker.kernel.refusals import MIGRATE
 from celery_pecker.kernel.rendering import rendered
+from celery_pecker.kernel.sql import OURS
 from celery_pecker.outbox.model import TABLE, Entry, Mode
-from celery_pecker.sql import OURS
 
 BATCH = 1_000
 """Rows of one statement at most."""

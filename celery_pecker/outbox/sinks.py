@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-from celery_pecker.adapters.adapter import Adapter, AsyncAdapter, Flow
+from celery_pecker.kernel.adapters.adapter import Adapter, AsyncAdapter, Flow
 from celery_pecker.kernel.errors import NotRecorded
 from celery_pecker.outbox import hook
 from celery_pecker.outbox.model import Entry, Mode

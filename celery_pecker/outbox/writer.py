@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from celery_pecker.adapters import (
+from celery_pecker.kernel.adapters import (
     Adapter,
     adapter_of,
     async_adapter_of,
     django,
     drive,
 )
-from celery_pecker.adapters.adapter import Flow
-from celery_pecker.adapters.calls import Calls, names_one
-from celery_pecker.adapters.own_connection import OwnAdapter
+from celery_pecker.kernel.adapters.adapter import Flow
+from celery_pecker.kernel.adapters.calls import Calls, names_one
+from celery_pecker.kernel.adapters.own_connection import OwnAdapter
 from celery_pecker.kernel.connections import MAX_IDLE, Connections
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings

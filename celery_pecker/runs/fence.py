@@ -19,8 +19,8 @@ from psycopg.rows import tuple_row
 
 from celery_pecker.kernel.errors import Misconfigured, Overtaken
 from celery_pecker.kernel.rendering import rendered
+from celery_pecker.kernel.sql import OURS
 from celery_pecker.runs.run_facts import RunFacts
-from celery_pecker.sql import OURS
 
 NOT_OPEN = (
     "Run.guard needs an open transaction that also does the writing: without one the"

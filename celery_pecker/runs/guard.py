@@ -25,7 +25,6 @@ from celery.exceptions import Ignore
 
 from celery_pecker import deadline
 from celery_pecker.deadline import DeadlineExceeded
-from celery_pecker.history import Report
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs import headers, inheritance, outcomes
@@ -34,6 +33,7 @@ from celery_pecker.runs.outcomes import Watch
 from celery_pecker.runs.reports import Reports
 from celery_pecker.runs.run import Run, current, running
 from celery_pecker.runs.start import Start, Starter, Verdict
+from celery_pecker.schedules.history import Report
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ PECKER = "pecker"
 DEADLINE = "pecker_deadline"
 
 NAMESPACE = uuid.UUID("5c0ff3ab-9a1d-5d5e-8f0b-7e6a3c1d2b49")
-"""Of the task ids of slots (I5), as in celery_pecker.schedules.model."""
+"""Of the task ids of slots (I5), as in celery_pecker.schedules.engine.model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

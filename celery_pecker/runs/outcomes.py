@@ -28,12 +28,12 @@ from kombu.utils.encoding import safe_repr
 from kombu.utils.imports import symbol_by_name
 
 from celery_pecker import signals
-from celery_pecker.history import Report
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.runs import headers
 from celery_pecker.runs.reports import Reports
 from celery_pecker.runs.run import Run
+from celery_pecker.schedules.history import Report
 
 WATCHED = "_pecker_watched"
 """On a class of requests that is watched here."""

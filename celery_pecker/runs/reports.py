@@ -1,21 +1,22 @@
 """Reports the outcome of runs to the history, without making a run wait.
 
 In a worker's main process, whatever its pool is. Reports go to a writer
-(celery_pecker.history) that begins with the first of them. Nothing is ever due here,
-so it may write at any time. A run that goes on for some seconds is reported as running.
+(celery_pecker.schedules.history) that begins with the first of them. Nothing is ever
+due here, so it may write at any time. A run that goes on for some seconds is reported
+as running.
 """
 
 from __future__ import annotations
 
 import threading
 
-from celery_pecker.history import HistoryWriter, Recorder, Report
 from celery_pecker.kernel.clock import SYSTEM, new_id, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs.instants import Instants
 from celery_pecker.runs.run import Run
+from celery_pecker.schedules.history import HistoryWriter, Recorder, Report
 
 ALWAYS = float("inf")
 LONG = 2.0

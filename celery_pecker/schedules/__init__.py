@@ -1,15 +1,41 @@
-"""Recurring work: entries, their slots, and the one statement that decides.
+"""Schedules: what is due, who claims it, what became of it, and how people edit it.
 
-    declared ──due──▶ claimed ──published──▶ (done: the message is the broker's)
-                 │         ├──broker away──▶ kept, tried again until it is too late
-                 │         └──too late─────▶ missed, counted
-                 └──no replica────▶ misfire: skip, coalesce, catch up
-
-``model`` names things; ``grid``, ``misfire`` and ``claims`` decide (pure); ``agenda``
-says when to wake and ``timekeeper`` what time it is; ``repository`` speaks to the
-tables, ``sending`` to the broker; ``upkeep`` looks after what no wake-up shows,
-``requested_runs`` after runs that people ask for (``request_timing`` decides),
-``unanswered_claims`` after answers that did not come, ``pending_writes`` after what is
-still to be written; ``reporting`` says what was done; ``service`` does one step of it
-all in order.
+==================  ==================================================================
+``engine``          entries, their slots, and the one statement that decides
+``declarations``    the entries of an app's ``beat_schedule``, read and checked
+``stored``          schedules that people and programs edit: `Schedules`
+``recurrence``      Celery's schedules and our calendars, asked by the database's clock
+``local``           runs in the worker that won them, without a broker
+``history``         what became of slots
+``overview``        what people see of all this, read from the tables
+``replica``         one scheduler of a process, put together
+``tracing``         one OpenTelemetry trace for one slot
+==================  ==================================================================
 """
+
+from typing import TYPE_CHECKING
+
+from celery_pecker.kernel.errors import InvalidField, UnknownSchedule, VersionConflict
+from celery_pecker.kernel.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from celery_pecker.schedules.stored.app import Schedules
+    from celery_pecker.schedules.stored.model import Change, ScheduleRow
+
+__all__ = [
+    "Change",
+    "InvalidField",
+    "ScheduleRow",
+    "Schedules",
+    "UnknownSchedule",
+    "VersionConflict",
+]
+
+__getattr__, __dir__ = lazy_names(
+    globals(),
+    {
+        "Change": ("stored.model", "Change"),
+        "ScheduleRow": ("stored.model", "ScheduleRow"),
+        "Schedules": ("stored.app", "Schedules"),
+    },
+)

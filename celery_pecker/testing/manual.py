@@ -17,23 +17,23 @@ from typing import Self
 
 from celery import Celery
 
-from celery_pecker import declarations
-from celery_pecker.history import Recorder
+from celery_pecker.brokers.publisher.dispatch import Dispatch
 from celery_pecker.kernel.clock import from_us, new_id, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.kernel.gate import Gate, OpenGate
-from celery_pecker.publisher.dispatch import Dispatch
-from celery_pecker.schedules.agenda import Agenda
-from celery_pecker.schedules.definitions import Definitions
-from celery_pecker.schedules.model import Entry
-from celery_pecker.schedules.pending_writes import PendingWrites
-from celery_pecker.schedules.repository import Repository
-from celery_pecker.schedules.sending import Sending
-from celery_pecker.schedules.service import Service
-from celery_pecker.schedules.stored_sync import StoredSync
-from celery_pecker.schedules.timekeeper import Timekeeper
-from celery_pecker.schedules.upkeep import Pace
+from celery_pecker.schedules import declarations
+from celery_pecker.schedules.engine.agenda import Agenda
+from celery_pecker.schedules.engine.definitions import Definitions
+from celery_pecker.schedules.engine.model import Entry
+from celery_pecker.schedules.engine.pending_writes import PendingWrites
+from celery_pecker.schedules.engine.repository import Repository
+from celery_pecker.schedules.engine.sending import Sending
+from celery_pecker.schedules.engine.service import Service
+from celery_pecker.schedules.engine.stored_sync import StoredSync
+from celery_pecker.schedules.engine.timekeeper import Timekeeper
+from celery_pecker.schedules.engine.upkeep import Pace
+from celery_pecker.schedules.history import Recorder
 
 SECOND = 1_000_000
 START = datetime(2026, 1, 1, tzinfo=UTC)

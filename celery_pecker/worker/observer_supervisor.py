@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.pools import wait_for
 from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.observers.app import observers_of
 from celery_pecker.observers.hosts.supervisor import Supervisor
-from celery_pecker.pools import wait_for
 
 
 class ObserverSupervisor:

@@ -47,7 +47,7 @@ def pecker_resume(state: Any, name: str) -> dict[str, str]:
 
 def _change(state: Any, name: str, *, paused: bool) -> dict[str, str]:
     def write(database: Database) -> dict[str, str]:
-        from celery_pecker.overview import Overview  # noqa: PLC0415  # as in `asked`
+        from celery_pecker.schedules.overview import Overview  # noqa: PLC0415  # as in `asked`
 
         overview = Overview(database)
         if paused:

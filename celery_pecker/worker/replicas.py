@@ -14,15 +14,15 @@ from typing import Any
 from celery.platforms import EX_FAILURE
 from celery.worker import state
 
-from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
+from celery_pecker.kernel.pools import GLANCE, kind_of, wait_for
 from celery_pecker.kernel.schema_check import StartRefused, check_schema
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.local import LocalRunner, sends_events
-from celery_pecker.pools import GLANCE, kind_of, wait_for
-from celery_pecker.replica import (
+from celery_pecker.schedules.declarations import BeatSchedule
+from celery_pecker.schedules.local import LocalRunner, sends_events
+from celery_pecker.schedules.replica import (
     LAST_BATCH,
     Alarms,
     Claimant,

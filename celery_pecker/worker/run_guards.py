@@ -8,16 +8,16 @@ from weakref import WeakKeyDictionary
 from celery import Celery
 from celery.signals import worker_shutdown
 
-from celery_pecker import tracing
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.pools import kind_of, spawns
 from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.local.tracer import refuse_retries
 from celery_pecker.outbox.app import outboxes
 from celery_pecker.outbox.runs.messages import Messages
 from celery_pecker.outbox.runs.services import DEFAULT
-from celery_pecker.pools import kind_of, spawns
 from celery_pecker.runs.guard import Guard, install
+from celery_pecker.schedules import tracing
+from celery_pecker.schedules.local.tracer import refuse_retries
 
 SPAWNED = "celery_pecker.worker.spawned"
 

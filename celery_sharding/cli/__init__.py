@@ -15,7 +15,7 @@ server gave no answer.
 
 from __future__ import annotations
 
-from celery_pecker.console.group import LazyGroup
+from celery_pecker.surfaces.console.group import LazyGroup
 
 COMMANDS = {
     "cancel": "celery_sharding.cli.actions:cancel",

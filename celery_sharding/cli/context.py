@@ -7,11 +7,11 @@ from functools import cached_property
 
 import click
 
-from celery_pecker.console.context import as_json
-from celery_pecker.console.database_context import DatabaseContext
-from celery_pecker.console.documents import plain
-from celery_pecker.console.exits import NO, UNKNOWN
-from celery_pecker.console.instants import for_people
+from celery_pecker.surfaces.console.context import as_json
+from celery_pecker.surfaces.console.database_context import DatabaseContext
+from celery_pecker.surfaces.console.documents import plain
+from celery_pecker.surfaces.console.exits import NO, UNKNOWN
+from celery_pecker.surfaces.console.instants import for_people
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.per_thread import PACKAGE
 

@@ -6,7 +6,7 @@ import click
 from celery.bin.base import CeleryCommand
 from rich.text import Text
 
-from celery_pecker.console.listing import Listing
+from celery_pecker.surfaces.console.listing import Listing
 from celery_sharding.cli.context import Context, as_json, plain
 from celery_sharding.cli.formatting import STYLES, percent, visible
 from celery_sharding.ledger.rows import JobRow

@@ -10,10 +10,10 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from celery_pecker.console.exits import interrupted
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.clock import pause as sleep
 from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.surfaces.console.exits import interrupted
 from celery_sharding.cli.bars import Screen, line
 from celery_sharding.cli.context import NO, UNKNOWN, Context, as_json, of_job
 from celery_sharding.cli.listing import document

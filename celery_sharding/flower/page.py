@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from celery import Celery
 
-from celery_pecker.flower.pages import Page, Query, Source
 from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.surfaces.flower.pages import Page, Query, Source
 from celery_sharding.errors import InstanceNotFound, JobNotFound
 from celery_sharding.flower import payloads
 from celery_sharding.ledger import Ledger, ledger_of_thread

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery_pecker import hidden_settings
+from celery_pecker.kernel import hidden_settings
 from celery_sharding.worker.step import ShardingStep
 
 __all__ = ["ShardingStep", "install"]

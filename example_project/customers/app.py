@@ -10,7 +10,7 @@ from celery import Celery
 from psycopg.conninfo import make_conninfo
 
 from celery_pecker.alarms import Notice
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
 from example_project.store import statements
 
 DSN = os.environ.get("CUSTOMERS_DSN", "postgresql://postgres@127.0.0.1:5432/meetings")

@@ -15,7 +15,7 @@ import psycopg
 from celery import Celery
 
 from celery_pecker.kernel.migrations import migrate
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
 from tests.browser.chromium import chromium
 from tests.integration.flower.rows import Row, write

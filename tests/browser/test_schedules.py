@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from celery_pecker.schedules.model import task_id
+from celery_pecker.schedules.engine.model import task_id
 from tests.browser.axe import hindrances
 from tests.browser.screen import Screen as AnyScreen
 from tests.browser.screen import watched

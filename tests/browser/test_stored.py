@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
 from tests.browser.axe import hindrances
 from tests.browser.screen import watched
 from tests.browser.test_schedules import Screen

@@ -8,7 +8,7 @@ import os
 
 from celery import Celery, Task
 
-from celery_pecker.publisher import connection
+from celery_pecker.brokers.publisher import connection
 
 if os.environ.get("PECKER_CHAOS_QUIET"):
     # The broker goes away in the milliseconds after its sign of life: not asking for

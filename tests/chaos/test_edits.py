@@ -29,7 +29,7 @@ from celery_pecker.kernel.errors import (
     SlotUnderway,
     VersionConflict,
 )
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
 from tests.nodes import READY, BeatNode, beat
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from celery_pecker.kernel.migrations import LATEST, migrate
-from celery_pecker.sql import Migration, migrations
+from celery_pecker.kernel.sql import Migration, migrations
 from celery_pecker.testing import eventually
 from tests.chaos.cluster import Cluster
 from tests.nodes import start

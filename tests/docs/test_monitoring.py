@@ -10,8 +10,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.metrics import register
-from celery_pecker.metrics.server import ProcessMetrics
+from celery_pecker.surfaces.metrics import register
+from celery_pecker.surfaces.metrics.server import ProcessMetrics
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMED = re.compile(r"celery_pecker_\w+")

@@ -14,10 +14,11 @@ import psycopg
 import pytest
 
 import celery_pecker
-from celery_pecker import declarations, signals
+from celery_pecker import signals
 from celery_pecker.kernel import errors
-from celery_pecker.schedules.model import Delivery, Misfire, RunMode
-from celery_pecker.sql import statements
+from celery_pecker.kernel.sql import statements
+from celery_pecker.schedules import declarations
+from celery_pecker.schedules.engine.model import Delivery, Misfire, RunMode
 from tests.docs.pages import ROOT
 from tests.parsed import parse_file
 

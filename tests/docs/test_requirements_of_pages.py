@@ -19,8 +19,8 @@ HAVE = {
 }
 """What a plain install brings."""
 EXTRAS = {
-    "celery_pecker.flower": "celery-pecker[flower]",
-    "celery_pecker.metrics": "celery-pecker[metrics]",
+    "celery_pecker.surfaces.flower": "celery-pecker[flower]",
+    "celery_pecker.surfaces.metrics": "celery-pecker[metrics]",
     "celery_pecker.testing": "celery-pecker[embedded]",
     "flower": "celery-pecker[flower]",
     "prometheus_client": "celery-pecker[metrics]",

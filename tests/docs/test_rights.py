@@ -13,14 +13,14 @@ import psycopg
 import pytest
 from celery import Celery
 
-from celery_pecker.cli.doctor.postgres import NEEDED
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.kernel.schema_check import check_schema
-from celery_pecker.schedules.repository import Repository
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
+from celery_pecker.schedules.engine.repository import Repository
+from celery_pecker.surfaces.cli.doctor.postgres import NEEDED
 from celery_pecker.testing.manual import ManualPecker
 from celery_sharding.ledger import at
 from celery_sharding.runner.executor import Executor

@@ -12,14 +12,14 @@ import psycopg
 import pytest
 
 from celery_pecker.alarms import overview as alarms
-from celery_pecker.cli import pecker
 from celery_pecker.observers import model as observers
 from celery_pecker.outbox import overview as outbox
-from celery_pecker.overview import model as entries
-from celery_pecker.stored_schedules import model as stored
-from celery_pecker.views.alarms import ALARMS
-from celery_pecker.views.observers import OBSERVERS
-from celery_pecker.views.outbox import OUTBOX
+from celery_pecker.schedules.overview import model as entries
+from celery_pecker.schedules.stored import model as stored
+from celery_pecker.surfaces.cli import pecker
+from celery_pecker.surfaces.views.alarms import ALARMS
+from celery_pecker.surfaces.views.observers import OBSERVERS
+from celery_pecker.surfaces.views.outbox import OUTBOX
 from celery_sharding.cli import sharding
 from celery_sharding.ledger import rows as jobs
 from tests.docs.pages import ROOT
@@ -31,7 +31,11 @@ INSTANTS = re.compile(r"_(at|until|since|due)$")
 COLUMNS = "select column_name, data_type from information_schema.columns"
 COLUMNS += " where table_schema = 'public'"
 VIEWS = (OUTBOX, OBSERVERS, ALARMS)
-FLOWERS = (*ROOT.glob("*/flower/templates/*.html"), *ROOT.glob("*/flower/static/*.js"))
+FLOWERS = tuple(
+    path
+    for room in ("celery_pecker/surfaces", "celery_sharding", "throttle")
+    for path in (ROOT / room / "flower").rglob("*.[hj]*")
+)
 
 
 def table(title: str) -> list[list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
-SQL = "celery_pecker/sql/alarms.sql"
+SQL = "celery_pecker/kernel/sql/alarms.sql"
 ROUNDS = "tests/integration/alarms/test_rounds.py"
 SENDING = "tests/integration/alarms/test_sending.py"
 INSTANTS = "tests/integration/alarms/test_instants.py"
@@ -154,7 +154,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: a rule for a gate that cannot be asked is refused",
-        "celery_pecker/replica/alarms.py",
+        "celery_pecker/schedules/replica/alarms.py",
         "            if rule.kind is Kind.SHUT and shut is None:\n",
         "            if rule.kind is Kind.SHUT and shut is Kind:\n",
         "tests/integration/alarms/test_start.py::test_a_rule_for_a_gate_that_cannot_be_asked",
@@ -224,7 +224,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: crontabs that a look leaves out are first in the next one",
-        "celery_pecker/replica/alarms.py",
+        "celery_pecker/schedules/replica/alarms.py",
         "                self._next = nth % len(self._entries)\n",
         "                self._next = 0\n",
         f"{INSTANTS}::test_crontabs_that_a_look_leaves_out_are_first_in_the_next_one",
@@ -287,7 +287,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: what any gate holds back is held, whoever looks",
-        "celery_pecker/schedules/upkeep.py",
+        "celery_pecker/schedules/engine/upkeep.py",
         "            held=sorted(self._held())[:MOST_HELD],\n",
         "",
         "tests/integration/alarms/test_processes.py"
@@ -337,7 +337,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: a scheduler looks when its gate has been asked",
-        "celery_pecker/replica/alarms.py",
+        "celery_pecker/schedules/replica/alarms.py",
         "            self._first = SYSTEM.monotonic() + SETTLED\n",
         "            self._first = 0.0\n",
         "tests/integration/alarms/test_processes.py"
@@ -345,7 +345,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: instants of entries that are gone are forgotten",
-        "celery_pecker/replica/alarms.py",
+        "celery_pecker/schedules/replica/alarms.py",
         "= self._known, {}, now\n",
         "= self._known, self._known, now\n",
         f"{INSTANTS}::test_instants_of_what_is_gone_are_forgotten",

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
-IMPORT = "celery_pecker/cli/schedules_import.py"
+IMPORT = "celery_pecker/surfaces/cli/schedules_import.py"
 IMPORTED = "tests/integration/cli/test_import_schedules.py"
-PLAN = "celery_pecker/cli/other_schedulers/plan.py"
+PLAN = "celery_pecker/surfaces/cli/other_schedulers/plan.py"
 EMBEDDED = "tests/unit/testing/test_embedded_servers.py"
 EDITED = "tests/integration/cli/test_schedules.py"
 PASSWORDS = "tests/integration/cli/test_passwords.py"
-ROWS = "celery_pecker/cli/other_schedulers/rows.py"
+ROWS = "celery_pecker/surfaces/cli/other_schedulers/rows.py"
 READ = "tests/integration/cli/test_other_schedulers_read.py"
 RIGHTS = "tests/docs/test_rights.py"
 
 GUARDS = (
     Guard(
         "passwords: `celery report` hides our settings",
-        "celery_pecker/cli/__init__.py",
+        "celery_pecker/surfaces/cli/__init__.py",
         "hidden_settings.hide()\n",
         "",
         f"{PASSWORDS}::test_a_report_has_no_passwords",
@@ -31,14 +31,14 @@ GUARDS = (
     ),
     Guard(
         "passwords: libpq's own words of what is no DSN are not printed by doctor",
-        "celery_pecker/cli/doctor/hosts.py",
+        "celery_pecker/surfaces/cli/doctor/hosts.py",
         "parameters_of(context.settings.dsn)",
         "conninfo.conninfo_to_dict(context.settings.dsn)",
         f"{PASSWORDS}::test_doctor_refuses_what_is_no_dsn",
     ),
     Guard(
         "doctor: each table's rights are looked at",
-        "celery_pecker/sql/__init__.py",
+        "celery_pecker/kernel/sql/__init__.py",
         r'r"create table \{schema\}\.(\w+)"',
         r'r"create table \{schema\}\.(pecker_t\w+)"',
         f"{RIGHTS}::test_doctor_sees_each_right_that_is_lacking",
@@ -94,7 +94,7 @@ GUARDS = (
     ),
     Guard(
         "import of schedules: a RedBeat that still runs is named",
-        "celery_pecker/cli/schedules_import.py",
+        "celery_pecker/surfaces/cli/schedules_import.py",
         "    if runs(*_of_redbeat(context, place), lock):\n",
         "    if False:\n",
         "tests/integration/cli/test_redbeat_hands_over.py",
@@ -110,14 +110,14 @@ GUARDS = (
     ),
     Guard(
         "pecker: an option before a command is not dropped without a word",
-        "celery_pecker/console/group.py",
+        "celery_pecker/surfaces/console/group.py",
         "is ParameterSource.COMMANDLINE:\n",
         "is None:\n",
         "tests/integration/cli/test_outbox.py::test_another_outbox_is_another_table",
     ),
     Guard(
         "set: what somebody has changed since it was read is not overwritten",
-        "celery_pecker/cli/schedules_edit.py",
+        "celery_pecker/surfaces/cli/schedules_edit.py",
         "version=known if version is None else version",
         "version=version",
         f"{EDITED}::test_an_edit_in_between_is_not_overwritten",

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
-VIEWS = "celery_pecker/flower/views.py"
-EDITING = "celery_pecker/flower/editing.py"
+VIEWS = "celery_pecker/surfaces/flower/views.py"
+EDITING = "celery_pecker/surfaces/flower/editing.py"
 TESTS = "tests/integration/flower/test_stored.py"
 
 GUARDS = (
     Guard(
         "flower: data is not for a name that another site gives to this address",
-        "celery_pecker/flower/own_origin.py",
+        "celery_pecker/surfaces/flower/own_origin.py",
         "if not (options.basic_auth or options.auth or name in known or is_ip(name)):",
         "if not name:",
         "tests/integration/flower/test_install.py::test_data_is_not_for_other_sites",
     ),
     Guard(
         "flower: data is not for scripts of other sites",
-        "celery_pecker/flower/own_origin.py",
+        "celery_pecker/surfaces/flower/own_origin.py",
         '            self.clear_header(f"Access-Control-Allow-{name}")\n',
         "            pass\n",
         "tests/integration/flower/test_install.py::test_data_is_not_for_other_sites",
@@ -67,7 +67,7 @@ GUARDS = (
     ),
     Guard(
         "flower stored: a task that is not allowed is not scheduled",
-        "celery_pecker/stored_schedules/options.py",
+        "celery_pecker/schedules/stored/options.py",
         "any(fnmatchcase(task, one) for one in allow_list)",
         "True",
         f"{TESTS}::test_a_task_that_is_not_allowed_is_not_scheduled",
@@ -88,7 +88,7 @@ GUARDS = (
     ),
     Guard(
         "flower stored: a schedule that cannot be read stands in the form to be mended",
-        "celery_pecker/stored_schedules/fields.py",
+        "celery_pecker/schedules/stored/fields.py",
         "    if row.problem not in {None, BY_CODE}:\n",
         "    if row.problem is ...:\n",
         f"{TESTS}::test_a_row_that_cannot_be_read_is_shown_and_can_be_mended",

@@ -6,9 +6,9 @@ from tests.guards.guard import Guard
 
 FOLLOWING = "tests/integration/schedules/test_following.py"
 RULES = "tests/integration/schedules/test_stored_rules.py"
-CODE = "celery_pecker/schedules/stored_sync.py"
-SQL = "celery_pecker/sql/following.sql"
-CLAIMS = "celery_pecker/sql/schedules.sql"
+CODE = "celery_pecker/schedules/engine/stored_sync.py"
+SQL = "celery_pecker/kernel/sql/following.sql"
+CLAIMS = "celery_pecker/kernel/sql/schedules.sql"
 
 GUARDS = (
     Guard(
@@ -27,14 +27,14 @@ GUARDS = (
     ),
     Guard(
         "stored: messages are built in idle seconds before their slots",
-        "celery_pecker/schedules/sending.py",
+        "celery_pecker/schedules/engine/sending.py",
         "self._stored is not None and self._stored.build_ahead()\n",
         "False\n",
         f"{FOLLOWING}::test_messages_are_built_before_their_slots",
     ),
     Guard(
         "stored: a slot that a transaction held up is looked for in the table",
-        "celery_pecker/schedules/agenda.py",
+        "celery_pecker/schedules/engine/agenda.py",
         "        if entry.period_us is None or edited:\n",
         "        if entry.period_us is None:\n",
         f"{FOLLOWING}::test_a_slot_that_a_transaction_held_up_runs_when_that_is_rolled_back",
@@ -111,21 +111,21 @@ GUARDS = (
     ),
     Guard(
         "stored: a grid that only ends counts from its row",
-        "celery_pecker/schedules/claims.py",
+        "celery_pecker/schedules/engine/claims.py",
         "    after = following(recurrence, seen_us, now_us)\n",
         "    after = lambda last_us: recurrence.next(last_us, now_us)\n",
         f"{RULES}::test_after_an_outage_the_last_slot_before_the_end_runs",
     ),
     Guard(
         "stored: no slot after the end",
-        "celery_pecker/schedules/bounds.py",
+        "celery_pecker/schedules/engine/bounds.py",
         "next_us > self.end_us",
         "False",
         f"{RULES}::test_no_slot_before_the_start_and_none_after_the_end",
     ),
     Guard(
         "stored: who had forgotten a single run finds it once more",
-        "celery_pecker/schedules/upkeep.py",
+        "celery_pecker/schedules/engine/upkeep.py",
         "            self._stored.recall(names)\n",
         "            pass\n",
         f"{RULES}::test_the_only_run_of_a_replica_that_died_is_sent_again",
@@ -139,14 +139,14 @@ GUARDS = (
     ),
     Guard(
         "stored: what no code declares any more is given back",
-        "celery_pecker/schedules/upkeep.py",
+        "celery_pecker/schedules/engine/upkeep.py",
         "            self._give_back()\n",
         "",
         f"{RULES}::test_code_takes_a_stored_name_over_and_gives_it_back",
     ),
     Guard(
         "stored: code takes its name over once more after it was away",
-        "celery_pecker/schedules/upkeep.py",
+        "celery_pecker/schedules/engine/upkeep.py",
         "        self._take_over(self._timekeeper.refresh(known))\n",
         "        self._timekeeper.refresh(known)\n",
         f"{RULES}::test_code_that_was_away_takes_its_name_over_once_more",

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
-RECORD = "celery_pecker/intake/record.py"
+RECORD = "celery_pecker/surfaces/intake/record.py"
 TESTS = "tests/integration/intake/test_intake.py"
 OUTAGES = "tests/integration/intake/test_outages.py"
 
 GUARDS = (
     Guard(
         "services: no body is read without the token",
-        "celery_pecker/service/page.py",
+        "celery_pecker/surfaces/service/page.py",
         "@stream_request_body\n",
         "",
         f"{TESTS}::test_no_body_is_read_without_the_token",
     ),
     Guard(
         "services: connections are limited",
-        "celery_pecker/service/listener.py",
+        "celery_pecker/surfaces/service/listener.py",
         "if len(self._connections) >= CONNECTIONS:",
         "if False:",
         f"{TESTS}::test_connections_are_limited",
     ),
     Guard(
         "services: one question an interval, however many ask for health",
-        "celery_pecker/service/last_answer.py",
+        "celery_pecker/surfaces/service/last_answer.py",
         "now - self._at >= self._interval",
         "True",
         f"{TESTS}::test_health_is_asked_for_once_an_interval",
     ),
     Guard(
         "intake: kombu makes no object of what a request brings",
-        "celery_pecker/intake/request.py",
+        "celery_pecker/surfaces/intake/request.py",
         'if "__type__" in value:',
         "if False:",
         f"{TESTS}::test_what_is_wrong_is_named_and_nothing_is_recorded",
@@ -53,7 +53,7 @@ GUARDS = (
     ),
     Guard(
         "intake: only tasks of the list are recorded",
-        "celery_pecker/intake/request.py",
+        "celery_pecker/surfaces/intake/request.py",
         "if not any(fnmatchcase(order.task, pattern) for pattern in allowed):",
         "if not allowed:",
         f"{TESTS}::test_what_is_wrong_is_named_and_nothing_is_recorded",
@@ -69,7 +69,7 @@ GUARDS = (
     ),
     Guard(
         "intake: who gets no answer is told when to come again",
-        "celery_pecker/intake/server.py",
+        "celery_pecker/surfaces/intake/server.py",
         '            self.set_header("Retry-After", RETRY_AFTER)\n',
         "",
         OUTAGES,

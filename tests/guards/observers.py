@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
-HOSTS = "celery_pecker/sql/observers_hosts.sql"
-PEOPLE = "celery_pecker/sql/observers.sql"
+HOSTS = "celery_pecker/kernel/sql/observers_hosts.sql"
+PEOPLE = "celery_pecker/kernel/sql/observers.sql"
 LIVES = "tests/integration/observers/test_lives_in_tables.py"
 STEPS_BACK = "tests/integration/observers/test_clocks_and_versions.py"
 STARTS = "tests/integration/observers/test_start_and_stop.py"

@@ -23,7 +23,7 @@ GUARDS = (
     ),
     Guard(
         "observers: the successor of a host that ends does not drain",
-        "celery_pecker/sql/observers_hosts.sql",
+        "celery_pecker/kernel/sql/observers_hosts.sql",
         " and n.left_at is null\n",
         "\n",
         f"{TABLES}::test_a_host_that_ends_has_no_successor_that_drains",
@@ -52,14 +52,14 @@ GUARDS = (
     ),
     Guard(
         "observers: a life is known by its epoch and its host, not by its id alone",
-        "celery_pecker/sql/observers_hosts.sql",
+        "celery_pecker/kernel/sql/observers_hosts.sql",
         "        where o.id = l.id and o.epoch = l.epoch and o.node = %(node)s::uuid\n",
         "        where o.id = l.id\n",
         f"{LOST}::test_lives_are_compared_with_their_rows",
     ),
     Guard(
         "observers: an epoch that a failover lost is not given out again",
-        "celery_pecker/sql/observers_hosts.sql",
+        "celery_pecker/kernel/sql/observers_hosts.sql",
         "    set epoch = lost.epoch\n",
         "    set epoch = o.epoch\n",
         f"{LOST}::test_lives_are_compared_with_their_rows",
@@ -80,7 +80,7 @@ GUARDS = (
     ),
     Guard(
         "observers: one beside a host that has grown does not bury it",
-        "celery_pecker/sql/observers_hosts.sql",
+        "celery_pecker/kernel/sql/observers_hosts.sql",
         "            or %(follows)s::boolean\n                and n.name",
         "            or n.name",
         f"{TABLES}::test_one_beside_a_host_that_has_grown_does_not_bury_it",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
-SEEN = "celery_pecker/sql/observers_seen.sql"
+SEEN = "celery_pecker/kernel/sql/observers_seen.sql"
 FIGURES = "tests/integration/metrics/test_observers.py"
 COMMANDS = "tests/integration/cli/test_observers.py"
 REMOTE = "tests/integration/worker/test_remote_control_observers.py"
@@ -19,14 +19,14 @@ GUARDS = (
     ),
     Guard(
         "observers seen: a table is counted once in some seconds, whoever scrapes",
-        "celery_pecker/metrics/measures.py",
+        "celery_pecker/surfaces/metrics/measures.py",
         "now - self._read_at < self._fresh",
         "now - self._read_at < 0.0",
         f"{FIGURES}::test_a_busy_scraper_reads_the_table_every_few_seconds",
     ),
     Guard(
         "observers seen: many kinds make no series of their own",
-        "celery_pecker/views/observers.py",
+        "celery_pecker/surfaces/views/observers.py",
         "few = len(summary.kinds) <= MOST_KINDS",
         "few = bool(summary.kinds)",
         f"{FIGURES}::test_too_many_kinds_are_counted_together",
@@ -40,14 +40,14 @@ GUARDS = (
     ),
     Guard(
         "observers seen: an unknown host is refused with those that there are",
-        "celery_pecker/cli/observers_actions.py",
+        "celery_pecker/surfaces/cli/observers_actions.py",
         "    if not count:\n",
         "    if False:\n",
         f"{COMMANDS}::test_a_host_is_drained_and_takes_observers_again",
     ),
     Guard(
         "observers seen: a parked one is not healthy",
-        "celery_pecker/cli/observers_health.py",
+        "celery_pecker/surfaces/cli/observers_health.py",
         "    if parked:\n",
         "    if False:\n",
         f"{COMMANDS}::test_health_says_who_is_not_run",
@@ -70,7 +70,7 @@ GUARDS = (
     ),
     Guard(
         "observers seen: what cannot be sent is not healthy",
-        "celery_pecker/cli/observers_health.py",
+        "celery_pecker/surfaces/cli/observers_health.py",
         "    if unsent.oldest is not None and unsent.oldest > within:\n",
         "    if unsent.oldest is not None and unsent.oldest < 0:\n",
         f"{COMMANDS}::test_signatures_that_cannot_be_sent_are_shown",

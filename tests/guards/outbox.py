@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
-RELAY = "celery_pecker/sql/outbox_relay.sql"
+RELAY = "celery_pecker/kernel/sql/outbox_relay.sql"
 BATCHES = "tests/integration/outbox_relay/test_batches.py"
 DELIVERY = "celery_pecker/outbox/relay/delivery.py"
 DELIVERIES = "tests/integration/outbox_relay/test_deliveries.py"
@@ -15,7 +15,7 @@ MARK = "tests/unit/outbox_relay/test_watermark.py"
 SHORT = "tests/integration/outbox_relay/test_claims_stay_short.py"
 VACUUM = "tests/integration/outbox_relay/test_vacuum.py"
 
-RUNS = "celery_pecker/sql/outbox_runs.sql"
+RUNS = "celery_pecker/kernel/sql/outbox_runs.sql"
 RUN_ROWS = "tests/integration/outbox/test_run_rows.py"
 OPERATIONS = "tests/integration/outbox/test_operations.py"
 NOT_RUNNING = "and (o.running is null or o.held_until <= (select now from clock))"
@@ -118,7 +118,7 @@ GUARDS = (
     ),
     Guard(
         "outbox: a connection in autocommit carries nothing",
-        "celery_pecker/adapters/psycopg3.py",
+        "celery_pecker/kernel/adapters/psycopg3.py",
         "    if status == TransactionStatus.IDLE and connection.autocommit:\n",
         "    if False:\n",
         f"{REFUSED}::test_a_connection_without_a_transaction_is_refused",
@@ -139,14 +139,14 @@ GUARDS = (
     ),
     Guard(
         "outbox: what an awaited session sends is written before its commit",
-        "celery_pecker/adapters/sqlalchemy.py",
+        "celery_pecker/kernel/adapters/sqlalchemy.py",
         "lambda _: write(_innermost(blocking)),",
         "lambda _: None,",
         f"{AWAITED}::test_a_commit_inside_of_the_block_records_what_was_sent_before",
     ),
     Guard(
         "outbox: what an awaited psycopg sends is written before what follows",
-        "celery_pecker/adapters/psycopg3.py",
+        "celery_pecker/kernel/adapters/psycopg3.py",
         "            await write()\n",
         "            pass\n",
         f"{AWAITED}::test_savepoints_inside_of_the_block_hold",
@@ -167,7 +167,7 @@ GUARDS = (
     ),
     Guard(
         "outbox: what a pipeline has sent is over before it is joined",
-        "celery_pecker/adapters/psycopg3.py",
+        "celery_pecker/kernel/adapters/psycopg3.py",
         "        with _pipeline(self._connection):\n            pass\n",
         "",
         f"{ODD_USES}::test_in_pipeline_mode_it_is_as_without",
@@ -302,14 +302,14 @@ GUARDS = (
     ),
     Guard(
         "outbox: a batch keeps its token, so Redis adds nothing twice",
-        "celery_pecker/publisher/push.lua",
+        "celery_pecker/brokers/publisher/push.lua",
         "if not redis.call('SET', KEYS[1], ARGV[2], 'NX', 'EX', ARGV[1]) then",
         "if false then",
         DEATHS,
     ),
     Guard(
         "outbox: what Redis refuses of whatever message is no message's fault",
-        "celery_pecker/publisher/brokers.py",
+        "celery_pecker/brokers/publisher/brokers.py",
         "return isinstance(error, _TAKES_NO_WRITES) or (",
         "return False and (",
         f"{DELIVERIES}::test_a_full_redis_parks_nothing_however_long",
@@ -323,7 +323,7 @@ GUARDS = (
     ),
     Guard(
         "outbox: a relay that was frozen sends nothing",
-        "celery_pecker/publisher/stored_messages/publisher.py",
+        "celery_pecker/brokers/publisher/stored_messages/publisher.py",
         "        broker.begin_batch(trust)\n",
         "",
         f"{DEATHS}::test_a_frozen_relay_sends_nothing_when_it_wakes_up",
@@ -521,7 +521,7 @@ GUARDS = (
     ),
     Guard(
         "outbox: counting walks so many rows and no more",
-        "celery_pecker/sql/outbox_seen.sql",
+        "celery_pecker/kernel/sql/outbox_seen.sql",
         "    order by o.id\n    limit %(most)s\n),\ntimed as",
         "    order by o.id\n),\ntimed as",
         "tests/integration/cli/test_outbox.py::test_a_deep_table_is_reckoned",
@@ -535,7 +535,7 @@ GUARDS = (
     ),
     Guard(
         "outbox: what waits in the broker is due, and not for later",
-        "celery_pecker/sql/outbox_seen.sql",
+        "celery_pecker/kernel/sql/outbox_seen.sql",
         "                   when o.pushes > 0 then o.held_at\n",
         "                   when false then o.held_at\n",
         "tests/integration/cli/test_outbox.py"
@@ -550,14 +550,14 @@ GUARDS = (
     ),
     Guard(
         "outbox: a server that hangs holds up no other's page",
-        "celery_pecker/flower/reader.py",
+        "celery_pecker/surfaces/flower/reader.py",
         "            self._lanes[place] = Lane(self._app, lambda: settings)\n",
         "            self._lanes[place] = self._main\n",
         "tests/unit/flower/test_reader.py",
     ),
     Guard(
         "outbox: what is done in Flower is done in the outbox that was chosen",
-        "celery_pecker/flower/reader.py",
+        "celery_pecker/surfaces/flower/reader.py",
         "await self._lane(place, places[place]).write(act, name, by)",
         "await self._main.write(act, name, by)",
         "tests/integration/flower/test_outbox.py",
@@ -707,14 +707,14 @@ GUARDS = (
     ),
     Guard(
         "outbox: what is run without a broker may have expired",
-        "celery_pecker/local/outbox_runner.py",
+        "celery_pecker/schedules/local/outbox_runner.py",
         "        return EXPIRED if self._clock.now() > expires else None\n",
         "        return None\n",
         f"{WORKERS}::test_what_expired_or_was_revoked_is_parked",
     ),
     Guard(
         "outbox: what is run without a broker may have been revoked",
-        "celery_pecker/local/outbox_runner.py",
+        "celery_pecker/schedules/local/outbox_runner.py",
         '        if request["correlation_id"] in revoked:\n',
         "        if False:\n",
         f"{WORKERS}::test_what_expired_or_was_revoked_is_parked",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
-ANCHOR = "celery_pecker/stored_schedules/anchor.py"
-EDITS = "celery_pecker/stored_schedules/edits.py"
-RENAMING = "celery_pecker/stored_schedules/renaming.py"
-SQL = "celery_pecker/sql/stored.sql"
+ANCHOR = "celery_pecker/schedules/stored/anchor.py"
+EDITS = "celery_pecker/schedules/stored/edits.py"
+RENAMING = "celery_pecker/schedules/stored/renaming.py"
+SQL = "celery_pecker/kernel/sql/stored.sql"
 TESTS = "tests/integration/stored_schedules/test_renaming.py"
 
 GUARDS = (
@@ -101,7 +101,7 @@ GUARDS = (
     ),
     Guard(
         "stored: a run that is asked for waits for a rename",
-        "celery_pecker/overview/reader.py",
+        "celery_pecker/schedules/overview/reader.py",
         '            self._database.run("lock_entries", names=[name])\n',
         "",
         f"{TESTS}::test_what_is_asked_of_a_name_that_goes_is_refused",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
-ANCHOR = "celery_pecker/stored_schedules/anchor.py"
-DECIDING = "celery_pecker/stored_schedules/edit_plan.py"
-SQL = "celery_pecker/sql/stored.sql"
+ANCHOR = "celery_pecker/schedules/stored/anchor.py"
+DECIDING = "celery_pecker/schedules/stored/edit_plan.py"
+SQL = "celery_pecker/kernel/sql/stored.sql"
 SLOTS = "tests/integration/stored_schedules/test_anchoring.py"
 WRITES = "tests/integration/stored_schedules/test_edits.py"
 JOINED = "tests/integration/stored_schedules/test_transactions.py"
@@ -101,49 +101,49 @@ GUARDS = (
     ),
     Guard(
         "stored: an edit of our own is one transaction",
-        "celery_pecker/adapters/calls.py",
+        "celery_pecker/kernel/adapters/calls.py",
         "own.transaction(several)",
         "own.transaction(False)",
         f"{JOINED}::test_an_edit_that_fails_in_its_middle_leaves_nothing",
     ),
     Guard(
         "stored: an edit joins the caller's transaction",
-        "celery_pecker/adapters/calls.py",
+        "celery_pecker/kernel/adapters/calls.py",
         "        if connection is not None:\n            return drive(",
         "        if connection is False:\n            return drive(",
         f"{JOINED}::test_a_rollback_leaves_nothing",
     ),
     Guard(
         "stored: only allowed tasks",
-        "celery_pecker/stored_schedules/definition.py",
+        "celery_pecker/schedules/stored/definition.py",
         "        options_of.check_task(task, self._allow_list)\n",
         "",
         f"{WRITES}::test_only_allowed_tasks_are_stored",
     ),
     Guard(
         "stored: only allowed tasks, also by options",
-        "celery_pecker/stored_schedules/options.py",
+        "celery_pecker/schedules/stored/options.py",
         "    if other and allow_list is not None:\n",
         "    if other and allow_list == 1:\n",
         "tests/unit/stored_schedules/test_schedule_json.py::test_options_do_not_get_round_the_allow_list",
     ),
     Guard(
         "stored: only named options",
-        "celery_pecker/stored_schedules/options.py",
+        "celery_pecker/schedules/stored/options.py",
         "        if kinds is None:\n",
         "        if kinds == 1:\n",
         "tests/unit/stored_schedules/test_schedule_json.py::test_every_other_field_is_refused_by_name",
     ),
     Guard(
         "stored: no header that our packages read",
-        "celery_pecker/stored_schedules/options.py",
+        "celery_pecker/schedules/stored/options.py",
         "            if header.startswith(OURS):\n",
         "            if header == OURS:\n",
         "tests/unit/stored_schedules/test_schedule_json.py::test_every_other_field_is_refused_by_name",
     ),
     Guard(
         "stored: the allow-list holds when running",
-        "celery_pecker/stored_schedules/timings.py",
+        "celery_pecker/schedules/stored/timings.py",
         "        check_task(row.task, self.allow_list)\n",
         "",
         "tests/integration/schedules/test_stored_rules.py"
@@ -151,7 +151,7 @@ GUARDS = (
     ),
     Guard(
         "stored: options of rows are checked when running",
-        "celery_pecker/replica/compose.py",
+        "celery_pecker/schedules/replica/compose.py",
         "        check_running(message.options, self._timings.allow_list)\n",
         "",
         "tests/integration/schedules/test_stored_rules.py"
@@ -159,7 +159,7 @@ GUARDS = (
     ),
     Guard(
         "stored: what is stored anew is not forgotten",
-        "celery_pecker/sql/schedules.sql",
+        "celery_pecker/kernel/sql/schedules.sql",
         "        and task.executed_at >= stored.once_at\n"
         "    limit 1000\n    for update of task skip locked\n",
         "        and task.executed_at >= stored.once_at\n    limit 1000\n",
@@ -168,7 +168,7 @@ GUARDS = (
     ),
     Guard(
         "stored: a clock that stepped back makes nothing due before its start",
-        "celery_pecker/schedules/claims.py",
+        "celery_pecker/schedules/engine/claims.py",
         "            return after(now_us)\n",
         "            before_us = now_us\n",
         "tests/integration/schedules/test_stored_rules.py"
@@ -176,7 +176,7 @@ GUARDS = (
     ),
     Guard(
         "stored: a name that code declares elsewhere is asked for seldom",
-        "celery_pecker/schedules/agenda.py",
+        "celery_pecker/schedules/engine/agenda.py",
         "min(belief.stagger_us << belief.lost, LOST_WAIT_US)",
         "belief.stagger_us",
         "tests/integration/schedules/test_stored_rules.py"
@@ -184,7 +184,7 @@ GUARDS = (
     ),
     Guard(
         "stored: slots that wait for the broker do not push out one another",
-        "celery_pecker/schedules/sending.py",
+        "celery_pecker/schedules/engine/sending.py",
         "self._unready([slot.entry.name for slot in kept.slots])",
         "self._unready([s.entry.name for one in self._kept for s in one.slots])",
         "tests/integration/schedules/test_following.py"
@@ -220,7 +220,7 @@ GUARDS = (
     ),
     Guard(
         "stored: of many edits all are written or none",
-        "celery_pecker/stored_schedules/edits.py",
+        "celery_pecker/schedules/stored/edits.py",
         "                    if not each:\n",
         "                    if not each and not edits:\n",
         f"{ONCE}::test_of_many_all_are_written_or_none",
@@ -234,49 +234,49 @@ GUARDS = (
     ),
     Guard(
         "stored: floats that would come back as whole numbers are refused",
-        "celery_pecker/stored_schedules/checks.py",
+        "celery_pecker/schedules/stored/checks.py",
         "    if _has_whole_float(document):\n",
         "    if False:\n",
         "tests/unit/stored_schedules/test_schedule_json.py::test_every_other_field_is_refused_by_name",
     ),
     Guard(
         "stored: a start of code and an edit lock rows in the same order",
-        "celery_pecker/sql/schedules.sql",
+        "celery_pecker/kernel/sql/schedules.sql",
         "    order by task.name\n    for update of task\n),\nchanged as (",
         "    order by task.name\n),\nchanged as (",
         f"{RACES}::test_a_start_of_code_goes_behind_an_edit_of_the_name",
     ),
     Guard(
         "stored: a start of code waits for no edit of a stored schedule",
-        "celery_pecker/sql/schedules.sql",
+        "celery_pecker/kernel/sql/schedules.sql",
         "    where task.version is null\n        and (\n            kept.schedule",
         "    where (\n            kept.schedule",
         f"{RACES}::test_code_that_died_before_it_took_a_name_gives_it_back",
     ),
     Guard(
         "stored: code that died before it took a name gives it back",
-        "celery_pecker/sql/following.sql",
+        "celery_pecker/kernel/sql/following.sql",
         "    where (task.version is null or task.version = stored.version)\n",
         "    where task.version is null\n",
         f"{RACES}::test_code_that_died_before_it_took_a_name_gives_it_back",
     ),
     Guard(
         "stored: a row that somebody holds is asked for ever more seldom",
-        "celery_pecker/schedules/agenda.py",
+        "celery_pecker/schedules/engine/agenda.py",
         "            belief.lost = min(belief.lost + 1, 10)\n",
         "            belief.lost = 0\n",
         f"{RACES}::test_a_row_that_an_open_edit_holds_is_asked_for_seldom",
     ),
     Guard(
         "stored: an edit leaves the tables of another app alone",
-        "celery_pecker/stored_schedules/edits.py",
+        "celery_pecker/schedules/stored/edits.py",
         "        if owner is not None and owner != self._app_name:\n",
         "        if False:\n",
         f"{WRITES}::test_the_schema_of_another_app_is_refused",
     ),
     Guard(
         "stored: an edit leaves the last win known",
-        "celery_pecker/schedules/agenda.py",
+        "celery_pecker/schedules/engine/agenda.py",
         "            belief.won_epoch, belief.won_us = known.won_epoch, known.won_us\n",
         "            belief.won_epoch, belief.won_us = 0, 0\n",
         "tests/unit/schedules/test_agenda.py::test_an_edit_leaves_the_last_win_known",

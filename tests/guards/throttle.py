@@ -44,14 +44,14 @@ GUARDS = (
     ),
     Guard(
         "redis: one client records and acknowledges all messages of a connection",
-        "celery_pecker/redis_guard/guard.py",
+        "celery_pecker/brokers/redis_guard/guard.py",
         "        keep_client(channel)\n",
         "",
         f"{ON_REDIS}::test_the_guard_on_redis_makes_one_client_for_all_messages",
     ),
     Guard(
         "redis: the client of a pool that is gone is not kept",
-        "celery_pecker/redis_guard/guard.py",
+        "celery_pecker/brokers/redis_guard/guard.py",
         "client = kept.get(pool)",
         "client = next(iter(kept.values()), None)",
         f"{ON_REDIS}::test_the_guard_on_redis_makes_one_client_for_all_messages",
@@ -539,14 +539,14 @@ GUARDS = (
     # The service
     Guard(
         "throttle: without its token the service tells nothing",
-        "celery_pecker/service/page.py",
+        "celery_pecker/surfaces/service/page.py",
         'if same and kind.lower() == "bearer":',
         "if token:",
         f"{REAL}/service/test_service.py::test_without_the_token_nothing_is_told",
     ),
     Guard(
         "throttle: the service's loop does not wait for Redis",
-        "celery_pecker/service/threads.py",
+        "celery_pecker/surfaces/service/threads.py",
         "return await asyncio.get_running_loop().run_in_executor(self._pool, asked)",
         "return asked()",
         f"{REAL}/service/test_service.py"
@@ -554,7 +554,7 @@ GUARDS = (
     ),
     Guard(
         "throttle: a project's own module of that name is not hidden",
-        "celery_pecker/console/entry_points.py",
+        "celery_pecker/surfaces/console/entry_points.py",
         "    hidden = other(words)\n    if hidden is None:",
         "    hidden = other(words)\n    if True:",
         "tests/unit/throttle/test_namesake.py",

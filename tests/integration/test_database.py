@@ -21,7 +21,7 @@ from celery_pecker.kernel.errors import (
     TooManyRows,
 )
 from celery_pecker.kernel.schema_check import check_schema
-from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.engine.repository import Repository
 from celery_pecker.testing import EmbeddedPostgres, eventually, free_port
 from celery_pecker.testing.manual import ManualPecker, entries_of
 from tests.integration.test_migrations import app, run

@@ -18,9 +18,9 @@ from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, PeckerError, SchemaOutdated
 from celery_pecker.kernel.migrations import LATEST, check, migrate, script
-from celery_pecker.schedules.repository import Repository
-from celery_pecker.sql import Migration
-from celery_pecker.sql import migrations as line
+from celery_pecker.kernel.sql import Migration
+from celery_pecker.kernel.sql import migrations as line
+from celery_pecker.schedules.engine.repository import Repository
 from celery_pecker.testing.manual import ManualPecker
 
 ODD = ['The "best" a-b.c d', "select", "ünïcode"]

@@ -14,8 +14,8 @@ import pytest
 
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.schedules.tracing import require
 from celery_pecker.testing import eventually
-from celery_pecker.tracing import require
 from example_project.processes import ProcessContainer
 
 pytestmark = pytest.mark.cluster
@@ -112,7 +112,7 @@ from types import SimpleNamespace
 from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.tracing import hook
+from celery_pecker.schedules.tracing import hook
 
 class Failing(SpanProcessor):
     def on_start(self, span, parent_context=None): raise ValueError("in a processor")
@@ -138,7 +138,7 @@ def test_without_the_library_the_extra_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A setting that cannot be fulfilled is refused with the cure."""
-    monkeypatch.setattr("celery_pecker.tracing.find_spec", lambda _name: None)
+    monkeypatch.setattr("celery_pecker.schedules.tracing.find_spec", lambda _name: None)
     with pytest.raises(Misconfigured, match=r"celery-pecker\[otel\]"):
         require(Settings(dsn="postgresql://x", app="x", tracing=True))
     assert not require(Settings(dsn="postgresql://x", app="x"))

@@ -82,7 +82,7 @@ def test_celery_finds_the_scheduler_and_the_command(wheel: zipfile.Path) -> None
     assert (
         "[celery.beat_schedulers]\npecker = celery_pecker.beat:PeckerScheduler" in text
     )
-    assert "[celery.commands]\npecker = celery_pecker.cli:pecker" in text
+    assert "[celery.commands]\npecker = celery_pecker.surfaces.cli:pecker" in text
 
 
 def test_the_servers_are_an_extra(wheel: zipfile.Path) -> None:
@@ -108,9 +108,10 @@ def test_an_import_of_the_package_is_silent_and_starts_no_celery() -> None:
 def test_each_celery_command_loads_next_to_nothing_of_ours() -> None:
     """The command imports our groups before it knows what it is asked for."""
     script = (
-        "import sys, celery_pecker.cli, celery_sharding.cli, throttle.cli\n"
+        "import sys, celery_pecker.surfaces.cli, celery_sharding.cli, throttle.cli\n"
         "heavy = {'kombu.transport.redis', 'psycopg', 'redis', 'rich',"
-        " 'celery_pecker.calendars', 'celery_pecker.overview', 'celery_sharding.model',"
+        " 'celery_pecker.calendars', 'celery_pecker.schedules.overview',"
+        " 'celery_sharding.model',"
         " 'throttle.settings'} & set(sys.modules)\n"
         "sys.exit(f'imported: {sorted(heavy)}' if heavy else 0)\n"
     )

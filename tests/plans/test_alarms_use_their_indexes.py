@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from celery_pecker.sql import statements
+from celery_pecker.kernel.sql import statements
 from tests.plans.test_claims_use_their_index import explain
 
 STORED = 50_000

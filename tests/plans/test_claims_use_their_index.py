@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from celery_pecker.kernel.rendering import render
-from celery_pecker.sql import statements
+from celery_pecker.kernel.sql import statements
 
 STORED = 50_000
 

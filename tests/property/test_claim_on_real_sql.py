@@ -24,8 +24,8 @@ from hypothesis.stateful import (
 
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.database import Database
-from celery_pecker.schedules.model import ClaimRequest, Delivery, Entry, Policy
-from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.engine.model import ClaimRequest, Delivery, Entry, Policy
+from celery_pecker.schedules.engine.repository import Repository
 from tests.oracle.grid import claimable
 from tests.profiles import examples
 

@@ -22,7 +22,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from celery_pecker.kernel.clock import from_us, to_us
-from celery_pecker.recurrence import recurrence
+from celery_pecker.schedules.recurrence import recurrence
 
 PARIS = ZoneInfo("Europe/Paris")
 MINUTE = timedelta(minutes=1)

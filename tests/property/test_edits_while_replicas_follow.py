@@ -17,15 +17,15 @@ import psycopg
 import pytest
 from celery import Celery
 
-from celery_pecker.adapters import adapter_of, drive
-from celery_pecker.adapters.adapter import Flow, Statement
+from celery_pecker.kernel.adapters import adapter_of, drive
+from celery_pecker.kernel.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.rendering import render
-from celery_pecker.sql import statements
-from celery_pecker.stored_schedules.edit_plan import Edit
-from celery_pecker.stored_schedules.renaming import Renaming
-from celery_pecker.stored_schedules.rows import Current, Reading
-from celery_pecker.stored_schedules.timings import Timings
+from celery_pecker.kernel.sql import statements
+from celery_pecker.schedules.stored.edit_plan import Edit
+from celery_pecker.schedules.stored.renaming import Renaming
+from celery_pecker.schedules.stored.rows import Current, Reading
+from celery_pecker.schedules.stored.timings import Timings
 from celery_pecker.testing.manual import START, ManualClock, ManualPecker
 from tests.integration.schedules.stored import Destination, edit, follower
 from tests.profiles import examples

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import InvalidField
-from celery_pecker.schedules.model import NEVER_US
-from celery_pecker.stored_schedules import schedule_from_json, schedule_to_json
-from celery_pecker.stored_schedules.timings import Timings, following
+from celery_pecker.schedules.engine.model import NEVER_US
+from celery_pecker.schedules.stored import schedule_from_json, schedule_to_json
+from celery_pecker.schedules.stored.timings import Timings, following
 from tests.unit.stored_schedules.documents import DOCUMENTS, START
 
 APP = Celery("x", set_as_current=False)

@@ -28,7 +28,7 @@ OPTIONAL = {
     *("django", "gevent", "httpcore", "requests", "sqlalchemy"),
 }
 DOORS = {
-    "import celery_pecker.metrics": "metrics",
+    "import celery_pecker.surfaces.metrics": "metrics",
     "import throttle.flower": "metrics",
     "import throttle.metrics": "metrics",
     "from celery_pecker.flower import install; install()": "flower",

@@ -32,6 +32,7 @@ from celery_pecker import (
     current_run,
     deadline,
 )
+from celery_pecker.brokers.publisher.dispatch import Dispatch
 from celery_pecker.calendars import (
     CalendarSchedule,
     Cron,
@@ -44,7 +45,6 @@ from celery_pecker.calendars import (
     splay,
 )
 from celery_pecker.kernel.migrations import migrate
-from celery_pecker.publisher.dispatch import Dispatch
 from celery_pecker.signals import (
     ClockStepped,
     Missed,

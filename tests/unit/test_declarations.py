@@ -9,15 +9,21 @@ import pytest
 from celery import Celery
 from celery.schedules import crontab, schedule, solar
 
-from celery_pecker.declarations import (
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.schedules.declarations import (
     PeckerEntry,
     check_beat_schedule,
     entries,
     record_duplicates,
     refuse_duplicates,
 )
-from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.schedules.model import Delivery, Entry, Misfire, Policy, RunMode
+from celery_pecker.schedules.engine.model import (
+    Delivery,
+    Entry,
+    Misfire,
+    Policy,
+    RunMode,
+)
 
 SECOND = 1_000_000
 NAN, INF = float("nan"), float("inf")

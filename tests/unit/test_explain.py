@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celery_pecker.history import Report
-from celery_pecker.overview import EntryRow, SlotRow
-from celery_pecker.overview.explain import explain
-from celery_pecker.overview.model import (
+from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.overview import EntryRow, SlotRow
+from celery_pecker.schedules.overview.explain import explain
+from celery_pecker.schedules.overview.model import (
     BadEnd,
     EntryDetail,
     Fence,
@@ -21,7 +21,7 @@ from celery_pecker.overview.model import (
     PendingRow,
     ReplicaRow,
 )
-from celery_pecker.overview.verdicts import REPORTED, Answer, Question
+from celery_pecker.schedules.overview.verdicts import REPORTED, Answer, Question
 
 SECOND = 1_000_000
 NOW = 1_000_000 * SECOND

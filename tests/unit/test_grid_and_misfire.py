@@ -7,8 +7,14 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celery_pecker.schedules import grid, misfire
-from celery_pecker.schedules.model import NAMESPACE, Delivery, Misfire, Policy, task_id
+from celery_pecker.schedules.engine import grid, misfire
+from celery_pecker.schedules.engine.model import (
+    NAMESPACE,
+    Delivery,
+    Misfire,
+    Policy,
+    task_id,
+)
 from tests.oracle.grid import claimable, upcoming
 
 SECOND = 1_000_000

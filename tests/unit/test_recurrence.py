@@ -12,7 +12,7 @@ from celery import Celery
 from celery.schedules import crontab, schedule, solar
 
 from celery_pecker.kernel.clock import from_us, to_us
-from celery_pecker.recurrence import LEAST, MOST, RETRY, period_us, recurrence
+from celery_pecker.schedules.recurrence import LEAST, MOST, RETRY, period_us, recurrence
 
 SECOND = 1_000_000
 NOW = datetime(2026, 5, 4, 12, 34, 56, 789_012, tzinfo=UTC)

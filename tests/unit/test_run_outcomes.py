@@ -10,9 +10,9 @@ from billiard.exceptions import WorkerLostError
 from celery import Celery
 from celery.signals import task_revoked
 
-from celery_pecker.history import Report
 from celery_pecker.runs.outcomes import Watch, outcome
-from celery_pecker.schedules.model import task_id
+from celery_pecker.schedules.engine.model import task_id
+from celery_pecker.schedules.history import Report
 
 SIGTERM = 15 - 256
 

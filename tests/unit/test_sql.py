@@ -12,17 +12,21 @@ import pytest
 import celery_pecker
 import celery_sharding
 from celery_pecker.kernel.rendering import render
-from celery_pecker.sql import migrations, statements
+from celery_pecker.kernel.sql import migrations, statements
 from tests.parsed import parse_file
 
 HOUSES = {
     house.__name__: Path(house.__path__[0])
     for house in (celery_pecker, celery_sharding)
 }
+FOLDERS = {
+    "celery_pecker": files("celery_pecker.kernel.sql"),
+    "celery_sharding": files("celery_sharding.sql"),
+}
 TEXT = {
     (package, file.name): file.read_text(encoding="utf-8")
-    for package in HOUSES
-    for file in files(f"{package}.sql").iterdir()
+    for package, folder in FOLDERS.items()
+    for file in folder.iterdir()
     if file.name.endswith(".sql")
 }
 EVERY = {
@@ -122,7 +126,7 @@ def test_two_statements_of_one_label_are_refused(
 ) -> None:
     """The second would silently replace the first."""
     pairs = [("one", "/* a */ select 1"), ("one", "/* a */ select 2")]
-    monkeypatch.setattr("celery_pecker.sql._read", lambda _: iter(pairs))
+    monkeypatch.setattr("celery_pecker.kernel.sql._read", lambda _: iter(pairs))
     with pytest.raises(
         ValueError, match="two statements are labelled celery_pecker:one"
     ):

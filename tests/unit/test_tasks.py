@@ -12,9 +12,9 @@ from celery import Celery, _state
 from celery.beat import Scheduler
 from celery.schedules import crontab
 
-from celery_pecker.declarations import BeatSchedule, entries
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.schedules.model import Entry, RunMode
+from celery_pecker.schedules.declarations import BeatSchedule, entries
+from celery_pecker.schedules.engine.model import Entry, RunMode
 from celery_pecker.tasks import Pecker, ScheduledTask
 
 

@@ -14,7 +14,7 @@ refused; 2 not understood; 3 unknown, because a server gave no answer.
 
 from __future__ import annotations
 
-from celery_pecker.console.group import LazyGroup
+from celery_pecker.surfaces.console.group import LazyGroup
 from throttle import worker
 
 # The celery command imports this module before it loads the app (entry point

@@ -9,10 +9,10 @@ from functools import cached_property
 import click
 from celery import Celery
 
-from celery_pecker.console.context import CommandContext, as_json
-from celery_pecker.console.documents import plain
-from celery_pecker.console.exits import NO, UNKNOWN
 from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.surfaces.console.context import CommandContext, as_json
+from celery_pecker.surfaces.console.documents import plain
+from celery_pecker.surfaces.console.exits import NO, UNKNOWN
 from throttle.clock import Monotonic, monotonic, pause
 from throttle.errors import StoreUnavailable, ThrottleError
 from throttle.overview import Picture, Sampler, open_store

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from celery_pecker.console.context import WHOLE_LINES
+from celery_pecker.surfaces.console.context import WHOLE_LINES
 from throttle.cli.formatting import bar, rate, short, size, spark, visible
 from throttle.overview import Picture, State, Status
 from throttle.overview.judge import TOLERANCE, counted, duration

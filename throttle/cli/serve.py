@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from celery.bin.base import CeleryCommand
 
-from celery_pecker.service.options import NO_TORNADO, listening
+from celery_pecker.surfaces.service.options import NO_TORNADO, listening
 from throttle.cli.context import Context
 from throttle.errors import Misconfigured, StoreUnavailable
 from throttle.settings import PREFIX
@@ -48,7 +48,7 @@ def serve(
 ) -> None:
     """Take reports and answer questions, so that only this needs to reach Redis."""
     try:
-        from celery_pecker.service.listener import Listener, run  # noqa: PLC0415
+        from celery_pecker.surfaces.service.listener import Listener, run  # noqa: PLC0415
         from throttle.service.app import Service  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise click.ClickException(NO_TORNADO) from error

@@ -10,8 +10,8 @@ from celery.bin.base import CeleryCommand
 from rich.console import Console
 from rich.live import Live
 
-from celery_pecker.console.context import WHOLE_LINES
-from celery_pecker.console.exits import YES, interrupted
+from celery_pecker.surfaces.console.context import WHOLE_LINES
+from celery_pecker.surfaces.console.exits import YES, interrupted
 from throttle.cli.context import Context, as_json, document, of_database, turns
 from throttle.cli.screen import Screen
 from throttle.overview import Picture

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from celery import Celery
 
-from celery_pecker.flower.pages import Page, Query, Unreadable
+from celery_pecker.surfaces.flower.pages import Page, Query, Unreadable
 from throttle.clock import now
 from throttle.errors import Misconfigured
 from throttle.flower.watching import EVERY, Point, Watching

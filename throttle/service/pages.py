@@ -7,7 +7,7 @@ from http import HTTPStatus
 from math import isfinite
 from typing import Any
 
-from celery_pecker.service import page
+from celery_pecker.surfaces.service import page
 from throttle.errors import ThrottleError
 from throttle.quota import IDLE
 from throttle.service.state import ServiceState

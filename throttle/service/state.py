@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from celery_pecker.service.last_answer import LastAnswer
-from celery_pecker.service.threads import InFlight, Threads
+from celery_pecker.surfaces.service.last_answer import LastAnswer
+from celery_pecker.surfaces.service.threads import InFlight, Threads
 from throttle.clock import Monotonic
 from throttle.errors import StoreUnavailable
 from throttle.model import (

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 from celery import Celery, signals
 
-from celery_pecker import hidden_settings
-from celery_pecker.redis_guard.step import RedisGuardStep
+from celery_pecker.brokers.redis_guard.step import RedisGuardStep
+from celery_pecker.kernel import hidden_settings
 
 
 class ThrottleStep(bootsteps.StartStopStep):

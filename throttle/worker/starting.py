@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from celery_pecker.console import namesake
+from celery_pecker.surfaces.console import namesake
 from throttle.errors import Misconfigured
 
 if TYPE_CHECKING:

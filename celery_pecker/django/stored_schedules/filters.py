@@ -10,7 +10,7 @@ from django.db.models import Exists, F, Q
 
 from celery_pecker.django.read_only_admin import MOST, WordFilter
 from celery_pecker.django.stored_schedules.rows import hot, readable
-from celery_pecker.stored_schedules.form_fields import KINDS
+from celery_pecker.schedules.stored.form_fields import KINDS
 
 EXAMINED = 5_000
 """Different schedules that are read for those with a problem: only reading shows it,

@@ -17,10 +17,10 @@ from celery_pecker.django.stored_schedules.differences import Difference, differ
 from celery_pecker.django.stored_schedules.rows import row, state_of
 from celery_pecker.django.stored_schedules.store import Store, schedules
 from celery_pecker.kernel.errors import InvalidField, PeckerError, VersionConflict
-from celery_pecker.stored_schedules import fields
-from celery_pecker.stored_schedules.fields import Preview
-from celery_pecker.stored_schedules.form_fields import FIELDS, NAMES, Field
-from celery_pecker.stored_schedules.model import ScheduleRow
+from celery_pecker.schedules.stored import fields
+from celery_pecker.schedules.stored.fields import Preview
+from celery_pecker.schedules.stored.form_fields import FIELDS, NAMES, Field
+from celery_pecker.schedules.stored.model import ScheduleRow
 
 LISTS = {"task": "pecker-names", "zone": "pecker-zones"}
 """Lists of the page that a browser offers below a field."""
@@ -54,7 +54,7 @@ class Conflict(NamedTuple):
 class ScheduleForm(forms.ModelForm):
     """Texts of all fields; a valid form has been written when it was checked.
 
-    Its fields are those of ``celery_pecker.stored_schedules.fields``, none is a column.
+    Its fields are those of ``celery_pecker.schedules.stored.fields``, none is a column.
     The edit is the last check: that code declares the name, or that the version is
     another one by now, is known to the tables only.
     """

@@ -13,8 +13,8 @@ from celery_pecker.django.models import Declaration, HotRow
 from celery_pecker.django.stored_schedules.store import reading, schedules
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.stored_schedules.model import ScheduleRow
-from celery_pecker.stored_schedules.rows import Current
+from celery_pecker.schedules.stored.model import ScheduleRow
+from celery_pecker.schedules.stored.rows import Current
 
 
 def hot(**where: Any) -> Any:

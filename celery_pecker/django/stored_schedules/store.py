@@ -13,10 +13,10 @@ from django.db import connections, transaction
 from celery_pecker.django import databases, project
 from celery_pecker.django.statements import Alias
 from celery_pecker.kernel.database import Database
-from celery_pecker.overview import Overview
-from celery_pecker.stored_schedules.app import Schedules
-from celery_pecker.stored_schedules.model import ScheduleRow
-from celery_pecker.stored_schedules.rows import Reading
+from celery_pecker.schedules.overview import Overview
+from celery_pecker.schedules.stored.app import Schedules
+from celery_pecker.schedules.stored.model import ScheduleRow
+from celery_pecker.schedules.stored.rows import Reading
 
 MAX_BY = 200
 """Characters of the name of an edit's user."""

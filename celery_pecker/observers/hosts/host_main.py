@@ -29,6 +29,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.rendering import render
 from celery_pecker.kernel.schema_check import check_schema
+from celery_pecker.kernel.sql import statements
 from celery_pecker.kernel.wakeup import Wakeup
 from celery_pecker.observers.hosts import capacity
 from celery_pecker.observers.hosts.events import Events
@@ -37,7 +38,6 @@ from celery_pecker.observers.hosts.lives import Lives
 from celery_pecker.observers.hosts.loading import load
 from celery_pecker.observers.hosts.tables import Notice, Tables
 from celery_pecker.observers.lease import Trust
-from celery_pecker.sql import statements
 
 logger = logging.getLogger(__name__)
 

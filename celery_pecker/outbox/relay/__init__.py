@@ -21,7 +21,7 @@ Modules
     delivery       a batch: read, push, delete
     step           one step: probe the broker, claim, deliver
 
-The threads are started in ``celery_pecker.replica.relays``.
+The threads are started in ``celery_pecker.schedules.replica.relays``.
 
 Under failure
     a relay dies before the push          another takes the batch after the hold

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from celery_pecker.brokers.publisher.stored_messages import StoredMessage
 from celery_pecker.outbox.model import Row
-from celery_pecker.publisher.stored_messages import StoredMessage
 
 SUSPECT_TRIES = 3
 """A batch taken over so often goes one by one: one of its messages may be the cause."""

@@ -7,6 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from celery_pecker.brokers.publisher.stored_messages import (
+    Pushed,
+    StoredMessage,
+    StoredPublisher,
+)
 from celery_pecker.kernel.clock import Clock, new_id
 from celery_pecker.kernel.errors import (
     BrokerRefuses,
@@ -19,11 +24,6 @@ from celery_pecker.outbox.messages import Messages
 from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.relay import batch_plan
 from celery_pecker.outbox.relay.batches import Batch, Batches
-from celery_pecker.publisher.stored_messages import (
-    Pushed,
-    StoredMessage,
-    StoredPublisher,
-)
 
 logger = logging.getLogger("celery_pecker.outbox")
 

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import Clock, chance, new_id
 from celery_pecker.kernel.errors import BrokerUnavailable
@@ -17,7 +18,6 @@ from celery_pecker.outbox.relay.batches import MOST, Batch, Batches, Claim, Tall
 from celery_pecker.outbox.relay.delivery import Delivery
 from celery_pecker.outbox.relay.stragglers import StragglerScan
 from celery_pecker.outbox.relay.watermark import Watermark
-from celery_pecker.publisher.stored_messages import StoredPublisher
 
 logger = logging.getLogger("celery_pecker.outbox")
 

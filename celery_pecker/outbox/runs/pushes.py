@@ -12,6 +12,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from celery_pecker.brokers.publisher.stored_messages import (
+    StoredMessage,
+    StoredPublisher,
+)
 from celery_pecker.kernel.clock import Clock, new_tag
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.lease import TrustWindow
@@ -23,7 +27,6 @@ from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.load import Load
 from celery_pecker.outbox.runs.rows import MAX_PUSHES, Pushed, Rows
-from celery_pecker.publisher.stored_messages import StoredMessage, StoredPublisher
 
 logger = logging.getLogger("celery_pecker.outbox")
 

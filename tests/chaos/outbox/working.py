@@ -15,9 +15,9 @@ import psycopg
 from celery import Celery
 
 import celery_pecker.worker
+from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
 from celery_pecker.outbox import Outbox
 from celery_pecker.outbox.runs.rows import Rows
-from celery_pecker.publisher.stored_messages import StoredPublisher
 from tests.chaos.outbox.strikes import Strikes
 from tests.told import told
 

@@ -16,8 +16,8 @@ from celery import Celery, signals
 from celery.beat import Scheduler
 from kombu import Connection
 
+from celery_pecker.brokers.publisher import Dispatch, Publisher
 from celery_pecker.kernel.clock import new_id
-from celery_pecker.publisher import Dispatch, Publisher
 from tests.contract.publisher.cases import make_app
 
 HEADER: dict[str, object] = {

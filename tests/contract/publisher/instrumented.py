@@ -21,8 +21,8 @@ from celery import Celery, signals
 from celery.beat import ScheduleEntry, Scheduler
 from celery.schedules import schedule
 
+from celery_pecker.brokers.publisher import Dispatch, Publisher
 from celery_pecker.kernel.clock import new_id
-from celery_pecker.publisher import Dispatch, Publisher
 from tests.told import told
 
 seen: list[str] = []

@@ -11,9 +11,9 @@ import pytest
 from celery import signals
 from kombu import Connection
 
+from celery_pecker.brokers.publisher import Lane
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
-from celery_pecker.publisher import Lane
 from celery_pecker.testing import eventually
 from tests.contract.publisher.cases import CALLS, Call, make_entry
 from tests.contract.publisher.conftest import RabbitWire, Stand, dispatch

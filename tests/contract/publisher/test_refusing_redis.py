@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import redis
 
+from celery_pecker.brokers.publisher import Lane
 from celery_pecker.kernel.errors import BrokerRefuses, PublishRefused, PublishUncertain
-from celery_pecker.publisher import Lane
 from celery_pecker.testing import EmbeddedRedis
 from tests.contract.publisher.cases import CALLS, make_entry
 from tests.contract.publisher.conftest import RedisWire, Stand, dispatch

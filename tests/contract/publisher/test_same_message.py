@@ -12,8 +12,8 @@ from uuid import UUID
 import pytest
 from celery import signals
 
+from celery_pecker.brokers.publisher import Lane, message_template
 from celery_pecker.kernel.clock import SYSTEM, new_id
-from celery_pecker.publisher import Lane, message_template
 from tests.contract.publisher.cases import CALLS, SLOW, Call, make_entry
 from tests.contract.publisher.conftest import HEADER, Stand, Wire, dispatch
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import redis
 
+from celery_pecker.brokers.publisher import Lane
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
-from celery_pecker.publisher import Lane
 from celery_pecker.testing import EmbeddedRedis, eventually
 from tests import sentinels
 from tests.contract.publisher.cases import CALLS, make_entry

@@ -16,8 +16,8 @@ from celery.beat import BeatLazyFunc, ScheduleEntry, Scheduler
 from celery.schedules import schedule
 from kombu import Connection
 
+from celery_pecker.brokers.publisher import Lane, Publisher
 from celery_pecker.kernel.errors import PublishUncertain
-from celery_pecker.publisher import Lane, Publisher
 from tests.contract.publisher.cases import CALLS, Call, make_app, make_entry
 from tests.contract.publisher.conftest import Stand, Wire, dispatch
 

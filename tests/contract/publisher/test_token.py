@@ -9,6 +9,8 @@ import pytest
 import redis
 from celery import signals
 
+from celery_pecker.brokers.publisher import Dispatch, Lane
+from celery_pecker.brokers.publisher.redis_script import SHA
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.errors import (
     BrokerUnavailable,
@@ -16,8 +18,6 @@ from celery_pecker.kernel.errors import (
     PublishRefused,
     PublishUncertain,
 )
-from celery_pecker.publisher import Dispatch, Lane
-from celery_pecker.publisher.redis_script import SHA
 from celery_pecker.testing import eventually
 from tests.contract.publisher.cases import CALLS, make_entry
 from tests.contract.publisher.conftest import RedisWire, Stand, dispatch

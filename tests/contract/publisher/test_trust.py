@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from celery.signals import before_task_publish
 
+from celery_pecker.brokers.publisher import Lane
 from celery_pecker.kernel.errors import BrokerUnavailable
-from celery_pecker.publisher import Lane
 from tests.contract.publisher.cases import CALLS, make_entry
 from tests.contract.publisher.conftest import Stand, Wire, dispatch
 

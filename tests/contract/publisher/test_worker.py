@@ -16,8 +16,8 @@ from celery import Celery
 from celery.beat import ScheduleEntry, Scheduler
 from celery.schedules import schedule
 
+from celery_pecker.brokers.publisher import Lane, Publisher
 from celery_pecker.kernel.clock import SYSTEM, new_id
-from celery_pecker.publisher import Lane, Publisher
 from celery_pecker.testing import eventually
 from tests.contract.publisher.conftest import HEADER, Wire, dispatch
 

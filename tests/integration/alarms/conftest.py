@@ -21,7 +21,7 @@ from celery_pecker.alarms.tables import Tables
 from celery_pecker.alarms.targets import to_log
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
-from celery_pecker.schedules.upkeep import TERM
+from celery_pecker.schedules.engine.upkeep import TERM
 from celery_pecker.testing.manual import ManualClock
 
 INTERVAL = 10.0

@@ -10,16 +10,16 @@ from celery import Celery
 from celery.schedules import crontab
 
 from celery_pecker.alarms.tables import StoredSlot
-from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
-from celery_pecker.replica.alarms import (
+from celery_pecker.schedules.declarations import BeatSchedule
+from celery_pecker.schedules.engine.stored_rows import StoredRows
+from celery_pecker.schedules.replica.alarms import (
     COMPUTED_AT_ONCE,
     REMEMBERED,
     Instants,
     StoredInstants,
 )
-from celery_pecker.schedules.stored_rows import StoredRows
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.alarms.conftest import INTERVAL, Rows, Starter
 from tests.integration.schedules.stored import store

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
 from celery_pecker.testing import eventually
 from example_project.processes import ProcessContainer
 from tests.database_clock import DatabaseClock

@@ -11,7 +11,7 @@ from celery_pecker.alarms.evaluation import Evaluator, judged
 from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.overview import Overview
 from celery_pecker.alarms.tables import LEASE, DueRule
-from celery_pecker.schedules.upkeep import TERM
+from celery_pecker.schedules.engine.upkeep import TERM
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.alarms.conftest import INTERVAL, Rows, Starter
 

@@ -16,8 +16,8 @@ from celery import Celery
 from celery_pecker.alarms import Notice
 from celery_pecker.alarms.sending import HOLD, LONGEST_REST, Sending
 from celery_pecker.alarms.targets import read_targets
-from celery_pecker.hidden_settings import hide
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
+from celery_pecker.kernel.hidden_settings import hide
 from celery_pecker.testing import eventually
 from tests.integration.alarms.conftest import INTERVAL, Rows, Starter
 

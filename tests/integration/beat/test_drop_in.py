@@ -13,7 +13,7 @@ import redis
 from celery.beat import PersistentScheduler
 
 from celery_pecker.kernel.clock import new_id
-from celery_pecker.schedules.model import task_id
+from celery_pecker.schedules.engine.model import task_id
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import entries_of
 from tests.integration.beat.app import LONG_AGO, app

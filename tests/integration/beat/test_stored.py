@@ -12,7 +12,7 @@ import pytest
 import redis
 from celery import Celery
 
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
 from celery_pecker.testing import eventually
 from tests.nodes import READY, BeatNode, beat
 

@@ -13,9 +13,9 @@ from celery.bin.base import CLIContext
 from celery.schedules import crontab
 from click.testing import CliRunner, Result
 
-from celery_pecker import declarations
-from celery_pecker.cli import pecker
 from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.schedules import declarations
+from celery_pecker.surfaces.cli import pecker
 from celery_pecker.testing.manual import ManualClock, ManualPecker
 
 SCHEDULE: dict[str, Any] = {

@@ -16,10 +16,10 @@ from celery.bin.base import CLIContext
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from celery_pecker.cli import pecker
-from celery_pecker.console.documents import plain
-from celery_pecker.console.instants import for_people
-from celery_pecker.console.listing import Listing
+from celery_pecker.surfaces.cli import pecker
+from celery_pecker.surfaces.console.documents import plain
+from celery_pecker.surfaces.console.instants import for_people
+from celery_pecker.surfaces.console.listing import Listing
 from celery_sharding import Sharding
 from celery_sharding.cli import sharding
 from tests.docs.pages import ROOT

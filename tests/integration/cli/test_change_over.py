@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 import redis
 
-from celery_pecker.cli.imported_state import plan, read
+from celery_pecker.brokers.publisher.dispatch import Dispatch
 from celery_pecker.kernel.clock import SYSTEM, from_us, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.publisher.dispatch import Dispatch
-from celery_pecker.schedules.model import Row
+from celery_pecker.schedules.engine.model import Row
+from celery_pecker.surfaces.cli.imported_state import plan, read
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.cli.conftest import Line

@@ -12,9 +12,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from celery_pecker.calendars import cron
-from celery_pecker.cli import COMMANDS
-from celery_pecker.cli.tasks import bars
 from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.surfaces.cli import COMMANDS
+from celery_pecker.surfaces.cli.tasks import bars
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.cli.conftest import SCHEDULE, Line

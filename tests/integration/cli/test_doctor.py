@@ -12,12 +12,12 @@ import psycopg
 import pytest
 import redis
 
-from celery_pecker.cli.doctor import broker, judge, packages
-from celery_pecker.cli.doctor.finding import Finding
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox.relay.batches import Batches, Tally
-from celery_pecker.schedules.model import Delivery, Entry, Policy, RunMode
+from celery_pecker.schedules.engine.model import Delivery, Entry, Policy, RunMode
+from celery_pecker.surfaces.cli.doctor import broker, judge, packages
+from celery_pecker.surfaces.cli.doctor.finding import Finding
 from celery_pecker.testing import EmbeddedRedis, free_port
 from tests.integration.cli.conftest import Line
 from tests.integration.outbox_relay.rows import record

@@ -11,11 +11,11 @@ from datetime import timedelta
 import pytest
 from celery.schedules import crontab
 
-from celery_pecker.cli.health import overdue
 from celery_pecker.heartbeat import EVERY, FORM, Heartbeat, folder
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.schedules.model import Delivery, Entry, Policy, Row
+from celery_pecker.schedules.engine.model import Delivery, Entry, Policy, Row
+from celery_pecker.surfaces.cli.health import overdue
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.cli.conftest import Line
 from tests.integration.test_migrations import run

@@ -14,7 +14,7 @@ import pytest
 import redis
 
 from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
 from tests.integration.cli.conftest import SCHEDULE, Line
 from tests.integration.cli.other_schedulers_stores import play, scene
 from tests.integration.cli.test_other_schedulers_read import need

@@ -11,7 +11,7 @@ import pytest
 from celery.beat import PersistentScheduler
 
 from celery_pecker.outbox import Outbox
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
 from tests.integration.cli.conftest import Line
 
 

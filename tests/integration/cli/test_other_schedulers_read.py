@@ -16,16 +16,16 @@ import redis
 from kombu.utils import json as kombu_json
 from psycopg.conninfo import make_conninfo
 
-from celery_pecker.cli.other_schedulers import rows
-from celery_pecker.cli.other_schedulers.model import ForeignSchedule
-from celery_pecker.cli.other_schedulers.redbeat import entry, redbeat
-from celery_pecker.cli.other_schedulers.tables import NoSuchTable, opened
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import (
     BrokerUnavailable,
     DatabaseUnavailable,
     Misconfigured,
 )
+from celery_pecker.surfaces.cli.other_schedulers import rows
+from celery_pecker.surfaces.cli.other_schedulers.model import ForeignSchedule
+from celery_pecker.surfaces.cli.other_schedulers.redbeat import entry, redbeat
+from celery_pecker.surfaces.cli.other_schedulers.tables import NoSuchTable, opened
 from tests.integration.cli.other_schedulers_stores import play, scene
 
 LAST = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)

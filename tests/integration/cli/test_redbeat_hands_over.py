@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from celery_pecker.cli.other_schedulers.redbeat import redbeat
 from celery_pecker.kernel.clock import from_us
+from celery_pecker.surfaces.cli.other_schedulers.redbeat import redbeat
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.cli.conftest import Line

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
 from tests.integration.cli.conftest import Line
 
 MakeLine = Callable[..., Line]

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from celery_pecker.kernel.migrations import LATEST
-from celery_pecker.sql import migrations
+from celery_pecker.kernel.sql import migrations
 from tests.integration.django import __name__ as here
 from tests.integration.django.conftest import Site
 from tests.services import PostgresStand

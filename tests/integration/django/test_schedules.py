@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from celery import Celery
 
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
 from tests.integration.django.conftest import Site
 from tests.integration.django.test_admin import column, listed
 

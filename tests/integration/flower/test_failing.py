@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from celery import Celery
 
-from celery_pecker.schedules.model import task_id
+from celery_pecker.schedules.engine.model import task_id
 from celery_pecker.testing import eventually
 from tests.integration.flower.rows import Row, write
 from tests.integration.flower.site import Site

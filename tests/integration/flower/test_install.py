@@ -260,7 +260,7 @@ def test_it_is_installed_once_however_often_one_asks() -> None:
     script = """
 from flower import urls
 from celery_pecker.flower import Page, install, register
-from celery_pecker.flower.pages import registered
+from celery_pecker.surfaces.flower.pages import registered
 before = len(urls.handlers)
 install(); once = len(urls.handlers); install()
 assert once > before and len(urls.handlers) == once, (before, once)

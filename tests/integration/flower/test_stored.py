@@ -13,7 +13,7 @@ from celery import Celery
 from flower.options import options as flower_options
 from tornado.web import create_signed_value
 
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
 from celery_pecker.testing import eventually
 from tests.integration.flower.outbox_rows import ANYBODY
 from tests.integration.flower.rows import Row, one, write

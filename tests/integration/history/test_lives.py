@@ -11,13 +11,19 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from celery_pecker.history import HistoryWriter, Recorder, Report, SlotReport, merge
-from celery_pecker.history.life import RENEWAL
 from celery_pecker.kernel.clock import SYSTEM, from_us, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import SchemaOutdated
-from celery_pecker.overview import Overview
-from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.engine.repository import Repository
+from celery_pecker.schedules.history import (
+    HistoryWriter,
+    Recorder,
+    Report,
+    SlotReport,
+    merge,
+)
+from celery_pecker.schedules.history.life import RENEWAL
+from celery_pecker.schedules.overview import Overview
 from celery_pecker.testing import eventually
 
 DUE = 1_767_225_600_000_000

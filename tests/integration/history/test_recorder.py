@@ -10,7 +10,10 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from celery_pecker.history import (
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.schedules.history import (
     HistoryWriter,
     Recorder,
     Report,
@@ -19,10 +22,7 @@ from celery_pecker.history import (
     merge,
     recorder,
 )
-from celery_pecker.history.page import SLOTS
-from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.schedules.history.page import SLOTS
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
 

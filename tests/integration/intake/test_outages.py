@@ -13,10 +13,10 @@ import psycopg
 import pytest
 from psycopg import conninfo
 
-from celery_pecker.intake.server import RETRY_AFTER, Service
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.outbox import Outbox
-from celery_pecker.service.listener import Listener
+from celery_pecker.surfaces.intake.server import RETRY_AFTER, Service
+from celery_pecker.surfaces.service.listener import Listener
 from celery_pecker.testing import EmbeddedPostgres, ServerMissing, eventually
 from tests.integration.intake.test_intake import TOKEN, make_outbox, post, rows
 from tests.proxy import Proxy

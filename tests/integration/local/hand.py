@@ -12,11 +12,11 @@ from celery import Celery
 from celery.beat import ScheduleEntry
 from celery.schedules import schedule
 
-from celery_pecker.history import Report
+from celery_pecker.brokers.publisher.dispatch import Dispatch
 from celery_pecker.kernel.clock import SYSTEM, to_us
-from celery_pecker.local import LocalRunner
-from celery_pecker.publisher.dispatch import Dispatch
-from celery_pecker.schedules.model import task_id
+from celery_pecker.schedules.engine.model import task_id
+from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.local import LocalRunner
 from celery_pecker.testing import eventually
 
 

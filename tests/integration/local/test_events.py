@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from celery_pecker.local import EventSender, sends_events
+from celery_pecker.schedules.local import EventSender, sends_events
 from celery_pecker.testing import EmbeddedRedis, eventually
 from tests.integration.local.hand import Make
 

@@ -13,11 +13,11 @@ from celery import Celery
 from celery.concurrency.thread import TaskPool as ThreadPool
 from celery.schedules import schedule
 
-from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.clock import SYSTEM, SystemClock, to_us
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.local import LocalRunner
-from celery_pecker.replica import Claimant, Replica, compose
+from celery_pecker.schedules.declarations import BeatSchedule
+from celery_pecker.schedules.local import LocalRunner
+from celery_pecker.schedules.replica import Claimant, Replica, compose
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualPecker
 from celery_pecker.worker.replicas import Replicas

@@ -17,12 +17,12 @@ from celery.beat import BeatLazyFunc
 
 import celery_pecker.signals
 from celery_pecker import deadline, runs
-from celery_pecker.history import Report
 from celery_pecker.kernel.clock import SYSTEM, SystemClock
 from celery_pecker.kernel.errors import BrokerUnavailable, Misconfigured, NotStarted
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.local.unclaimed_log import UnclaimedLog
 from celery_pecker.runs import guard
+from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.local.unclaimed_log import UnclaimedLog
 from celery_pecker.testing import eventually
 from tests.integration.local.hand import Gates, Make
 

@@ -20,14 +20,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from celery_pecker import signals
-from celery_pecker.history import Recorder, Report
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.metrics import register, serve
-from celery_pecker.metrics.server import Server
-from celery_pecker.metrics.tables import MOST_SERIES
-from celery_pecker.overview import Overview
+from celery_pecker.schedules.history import Recorder, Report
+from celery_pecker.schedules.overview import Overview
+from celery_pecker.surfaces.metrics import register, serve
+from celery_pecker.surfaces.metrics.server import Server
+from celery_pecker.surfaces.metrics.tables import MOST_SERIES
 from celery_pecker.testing import eventually, free_port
 from celery_pecker.testing.manual import ManualClock, ManualPecker
 from tests.told import telling
@@ -232,7 +232,7 @@ def test_an_address_is_had_or_said(
 FORKS = """
 import os, socket, sys, threading, time
 from celery_pecker import signals
-from celery_pecker.metrics import serve
+from celery_pecker.surfaces.metrics import serve
 from celery_pecker.kernel.settings import Settings
 from tests.told import told
 dsn, port = told()
@@ -296,7 +296,7 @@ def test_one_registry_tells_of_one_app(
     """Flower's: two figures of one name would make Prometheus refuse all of them."""
     code = (
         "from dataclasses import replace; from tests.told import told\n"
-        "from celery_pecker.metrics import register\n"
+        "from celery_pecker.surfaces.metrics import register\n"
         "from celery_pecker.kernel.settings import Settings\n"
         "from prometheus_client import generate_latest\n"
         "one = Settings(dsn=told()[0], app='shop')\n"
@@ -322,7 +322,7 @@ def test_without_the_library_the_extra_is_named() -> None:
         "from importlib import util\n"
         "find = util.find_spec\n"
         "util.find_spec = lambda n: None if n == 'prometheus_client' else find(n)\n"
-        "import celery_pecker.metrics\n"
+        "import celery_pecker.surfaces.metrics\n"
     )
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False

@@ -7,11 +7,11 @@ from prometheus_client import CollectorRegistry
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.metrics import register, tables
-from celery_pecker.metrics.measures import Measured, families
 from celery_pecker.observers.overview import Overview, Which, summed, totals
+from celery_pecker.surfaces.metrics import register, tables
+from celery_pecker.surfaces.metrics.measures import Measured, families
+from celery_pecker.surfaces.views import observers
 from celery_pecker.testing.manual import ManualClock
-from celery_pecker.views import observers
 from tests.integration.cli.observer_rows import write_observers
 
 

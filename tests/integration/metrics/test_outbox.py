@@ -6,7 +6,7 @@ import psycopg
 from prometheus_client import CollectorRegistry
 
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.metrics import register
+from celery_pecker.surfaces.metrics import register
 from tests.integration.outbox_relay.rows import record
 
 RELAY = (

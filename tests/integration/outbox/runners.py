@@ -12,12 +12,12 @@ from celery.signals import task_postrun
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.local.outbox_runner import OutboxRunner
-from celery_pecker.local.tracer import refuse_retries
 from celery_pecker.outbox import Outbox, operations
 from celery_pecker.outbox.runs.header import HEADER
 from celery_pecker.outbox.runs.messages import Messages
 from celery_pecker.runs import guard
+from celery_pecker.schedules.local.outbox_runner import OutboxRunner
+from celery_pecker.schedules.local.tracer import refuse_retries
 from tests.integration.outbox.stored import Table
 
 QUICK = {"pecker_outbox_backoff": 20.0, "pecker_outbox_backoff_most": 60.0}

@@ -14,7 +14,7 @@ import pytest
 
 from celery_pecker.kernel.clock import pause
 from celery_pecker.kernel.connections import MAX_CONNECTIONS
-from celery_pecker.local import outbox_runner
+from celery_pecker.schedules.local import outbox_runner
 from celery_pecker.testing import eventually
 from tests.integration.outbox.runners import Hall
 from tests.integration.outbox.test_until_done import broken, way_to

@@ -12,11 +12,11 @@ from typing import Any
 
 from celery import Celery
 
+from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
 from celery_pecker.kernel.clock import SYSTEM, Clock, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox.relay.batches import Batches
 from celery_pecker.outbox.relay.step import Relay
-from celery_pecker.publisher.stored_messages import StoredPublisher
 from tests.told import told
 
 POINTS = [

@@ -11,9 +11,15 @@ import pytest
 
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
-from celery_pecker.overview import Overview
-from celery_pecker.schedules.model import ClaimRequest, Delivery, Entry, Policy, RunMode
-from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.engine.model import (
+    ClaimRequest,
+    Delivery,
+    Entry,
+    Policy,
+    RunMode,
+)
+from celery_pecker.schedules.engine.repository import Repository
+from celery_pecker.schedules.overview import Overview
 
 SECOND = 1_000_000
 START = datetime(2026, 1, 1, tzinfo=UTC)

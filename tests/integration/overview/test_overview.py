@@ -8,10 +8,10 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from celery_pecker.history import Recorder, Report
 from celery_pecker.kernel.clock import from_us
-from celery_pecker.overview import ORDERS, UnknownEntry
-from celery_pecker.overview.model import NoRoom, NotDeclared
+from celery_pecker.schedules.history import Recorder, Report
+from celery_pecker.schedules.overview import ORDERS, UnknownEntry
+from celery_pecker.schedules.overview.model import NoRoom, NotDeclared
 from tests.integration.overview.conftest import SECOND, START, START_US, Stage
 
 ODD = "<b>ünï/code</b> %s 'x'"

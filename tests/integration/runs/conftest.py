@@ -20,7 +20,7 @@ from celery_pecker.kernel.clock import SYSTEM, from_us, new_id
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs import Run, guard, headers, inheritance
 from celery_pecker.runs.instants import Instants
-from celery_pecker.schedules.model import task_id
+from celery_pecker.schedules.engine.model import task_id
 
 
 @dataclass

@@ -14,13 +14,13 @@ from celery.exceptions import Retry
 
 from celery_pecker import deadline, runs
 from celery_pecker.deadline import DeadlineExceeded
-from celery_pecker.history import Report
 from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.kernel.errors import Overtaken
 from celery_pecker.kernel.rendering import render
+from celery_pecker.kernel.sql import statements
 from celery_pecker.runs import headers
-from celery_pecker.schedules.model import task_id
-from celery_pecker.sql import statements
+from celery_pecker.schedules.engine.model import task_id
+from celery_pecker.schedules.history import Report
 from celery_pecker.testing import eventually
 from tests.database_clock import DatabaseClock
 from tests.proxy import Proxy

@@ -11,8 +11,8 @@ from celery import Celery, signals
 from celery.beat import Scheduler
 
 from celery_pecker import deadline
+from celery_pecker.brokers.publisher.lanes import SignalReceivers
 from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.publisher.lanes import SignalReceivers
 from celery_pecker.runs import inheritance, running
 
 if TYPE_CHECKING:

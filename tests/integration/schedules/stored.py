@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 from celery import Celery
 
-from celery_pecker.replica.compose import Definitions
-from celery_pecker.schedules.stored_sync import StoredSync
+from celery_pecker.schedules.engine.stored_sync import StoredSync
+from celery_pecker.schedules.replica.compose import Definitions
 from celery_pecker.testing.manual import START, ManualClock, ManualPecker
 
 WRITE = """

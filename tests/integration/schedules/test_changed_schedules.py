@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from celery.schedules import crontab, schedule
 
-from celery_pecker.schedules.upkeep import Pace
+from celery_pecker.schedules.engine.upkeep import Pace
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import after, due, every, missed

@@ -14,8 +14,8 @@ import pytest
 from celery_pecker.kernel.clock import SYSTEM, from_us, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable
-from celery_pecker.schedules.model import ClaimRequest, Delivery, Entry, Policy
-from celery_pecker.schedules.repository import CHUNK, Repository
+from celery_pecker.schedules.engine.model import ClaimRequest, Delivery, Entry, Policy
+from celery_pecker.schedules.engine.repository import CHUNK, Repository
 from celery_pecker.testing import eventually
 
 SECOND = 1_000_000

@@ -13,9 +13,9 @@ import redis
 from celery import Celery
 from dateutil.parser import isoparse
 
-from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.replica import Claimant, Replica, compose
+from celery_pecker.schedules.declarations import BeatSchedule
+from celery_pecker.schedules.replica import Claimant, Replica, compose
 from celery_pecker.testing import eventually
 
 Begin = Callable[..., Replica]

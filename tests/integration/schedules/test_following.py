@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from celery_pecker.kernel.errors import BrokerUnavailable
-from celery_pecker.schedules import service, stored_sync
-from celery_pecker.schedules.upkeep import Pace
+from celery_pecker.schedules.engine import service, stored_sync
+from celery_pecker.schedules.engine.upkeep import Pace
 from celery_pecker.testing.manual import ManualClock, ManualPecker
 from tests.integration.schedules.replicas import after, due, missed
 from tests.integration.schedules.stored import edit, follower, following_of, store

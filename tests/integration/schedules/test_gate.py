@@ -13,7 +13,7 @@ from celery import Celery
 
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.replica.dispatching import gate_of
+from celery_pecker.schedules.replica.dispatching import gate_of
 from celery_pecker.testing.manual import START
 from tests.integration.schedules.conftest import Starter
 

@@ -6,7 +6,7 @@ import pytest
 from celery.schedules import crontab
 
 from celery_pecker import signals
-from celery_pecker.schedules.upkeep import Pace
+from celery_pecker.schedules.engine.upkeep import Pace
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import after, every, missed

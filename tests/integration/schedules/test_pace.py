@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 from celery.schedules import crontab
 
-from celery_pecker.schedules.upkeep import Pace
+from celery_pecker.schedules.engine.upkeep import Pace
 from celery_pecker.testing.manual import START, ManualClock
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import due, every, missed

@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from celery_pecker.history import Report
 from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.schedules.history import Report
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import (

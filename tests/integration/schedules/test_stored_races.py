@@ -9,10 +9,10 @@ import psycopg
 import pytest
 from celery import Celery
 
-from celery_pecker.schedules.upkeep import TERM, Pace
-from celery_pecker.stored_schedules import Schedules
-from celery_pecker.stored_schedules.edit_plan import Edit
-from celery_pecker.stored_schedules.edits import Edits
+from celery_pecker.schedules import Schedules
+from celery_pecker.schedules.engine.upkeep import TERM, Pace
+from celery_pecker.schedules.stored.edit_plan import Edit
+from celery_pecker.schedules.stored.edits import Edits
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.schedules.conftest import Starter

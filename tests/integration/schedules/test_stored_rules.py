@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from celery_pecker.history import Report
-from celery_pecker.schedules.upkeep import TERM, Pace
+from celery_pecker.schedules.engine.upkeep import TERM, Pace
+from celery_pecker.schedules.history import Report
 from celery_pecker.testing.manual import START, ManualClock
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import (

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from celery import Celery
 
-from celery_pecker.stored_schedules import ScheduleRow, Schedules
+from celery_pecker.schedules import ScheduleRow, Schedules
 
 EVERY = {"every": 3600}
 

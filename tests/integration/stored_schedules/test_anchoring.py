@@ -9,7 +9,7 @@ import pytest
 from celery.schedules import crontab
 
 from celery_pecker.calendars import cron
-from celery_pecker.stored_schedules import InvalidField
+from celery_pecker.schedules import InvalidField
 from tests.integration.stored_schedules.conftest import Desk
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.stored_schedules import InvalidField, ScheduleRow, VersionConflict
-from celery_pecker.stored_schedules.edit_plan import Edit
-from celery_pecker.stored_schedules.edits import Edits
+from celery_pecker.schedules import InvalidField, ScheduleRow, VersionConflict
+from celery_pecker.schedules.stored.edit_plan import Edit
+from celery_pecker.schedules.stored.edits import Edits
 from tests.integration.stored_schedules.conftest import EVERY, Desk
 
 DAY = timedelta(days=1)

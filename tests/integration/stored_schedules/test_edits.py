@@ -12,7 +12,7 @@ from celery.schedules import crontab
 
 from celery_pecker import Pecker
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.stored_schedules import (
+from celery_pecker.schedules import (
     InvalidField,
     Schedules,
     UnknownSchedule,

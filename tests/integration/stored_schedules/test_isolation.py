@@ -9,7 +9,7 @@ import pytest
 from psycopg import IsolationLevel
 from psycopg.errors import SerializationFailure
 
-from celery_pecker.stored_schedules import VersionConflict
+from celery_pecker.schedules import VersionConflict
 from tests.integration.stored_schedules.conftest import Desk
 from tests.integration.stored_schedules.test_transactions import counts
 

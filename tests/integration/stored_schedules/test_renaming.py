@@ -20,8 +20,8 @@ from celery_pecker.kernel.errors import (
     UnknownSchedule,
     VersionConflict,
 )
-from celery_pecker.overview.reader import Overview
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
+from celery_pecker.schedules.overview.reader import Overview
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.outbox.doors import ASYNC_DOORS, DOORS, Door

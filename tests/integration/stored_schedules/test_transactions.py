@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from celery_pecker.kernel.errors import NoTransaction, NotRecorded, SchemaOutdated
-from celery_pecker.stored_schedules import InvalidField, VersionConflict
+from celery_pecker.schedules import InvalidField, VersionConflict
 from celery_pecker.testing import eventually
 from tests.integration.outbox.doors import ASYNC_DOORS, DOORS, Door, Undo
 from tests.integration.stored_schedules.conftest import Desk

@@ -11,9 +11,9 @@ from amqp.exceptions import InternalError
 from celery import Celery
 from kombu import Connection
 
-from celery_pecker.declarations import BeatSchedule
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.replica import Claimant, Replica, compose
+from celery_pecker.schedules.declarations import BeatSchedule
+from celery_pecker.schedules.replica import Claimant, Replica, compose
 from celery_pecker.testing import eventually
 
 DUE: Any = "due_at"

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from celery_pecker.kernel.database import Database
-from celery_pecker.overview import Overview
+from celery_pecker.schedules.overview import Overview
 from celery_pecker.testing import EmbeddedRedis
 from tests.integration.worker.crew import Crew
 

@@ -13,8 +13,8 @@ from psycopg.rows import dict_row
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
-from celery_pecker.overview import Overview
-from celery_pecker.schedules.repository import Repository
+from celery_pecker.schedules.engine.repository import Repository
+from celery_pecker.schedules.overview import Overview
 from tests.integration.worker.crew import Crew
 
 pytestmark = pytest.mark.cluster

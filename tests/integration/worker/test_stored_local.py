@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from celery import Celery
 
-from celery_pecker.stored_schedules import Schedules
+from celery_pecker.schedules import Schedules
 from tests.integration.worker.stand import PLAIN, Stand
 from tests.nodes import READY
 

@@ -20,10 +20,10 @@ from celery_pecker.calendars import (
     rrule,
     splay,
 )
-from celery_pecker.declarations.reading import entries
 from celery_pecker.kernel.clock import from_us, to_us
-from celery_pecker.recurrence import RETRY, Computed
-from celery_pecker.schedules.model import NEVER_US, Delivery, Entry
+from celery_pecker.schedules.declarations.reading import entries
+from celery_pecker.schedules.engine.model import NEVER_US, Delivery, Entry
+from celery_pecker.schedules.recurrence import RETRY, Computed
 
 NOW = datetime(2026, 5, 4, 12, 34, 56, 789_012, tzinfo=UTC)
 NOW_US = to_us(NOW)

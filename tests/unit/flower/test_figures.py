@@ -11,7 +11,7 @@ from celery import Celery
 from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from celery_pecker.flower import metrics
+from celery_pecker.surfaces.flower import metrics
 
 
 class Tables:

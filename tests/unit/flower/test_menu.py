@@ -7,8 +7,8 @@ from pathlib import Path
 import flower
 import pytest
 
-from celery_pecker.flower.loader import with_entries
-from celery_pecker.flower.schedules import PAGES
+from celery_pecker.surfaces.flower.loader import with_entries
+from celery_pecker.surfaces.flower.schedules import PAGES
 
 OLD = """
 <ul class="navbar-nav mr-auto">

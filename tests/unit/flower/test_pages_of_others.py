@@ -13,11 +13,11 @@ from celery import Celery
 from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from celery_pecker.flower import metrics, pages, schedules
-from celery_pecker.flower.install import _of_others
-from celery_pecker.flower.loader import with_entries
-from celery_pecker.flower.pages import Page, Unreadable
-from celery_pecker.flower.reader import Reader
+from celery_pecker.surfaces.flower import metrics, pages, schedules
+from celery_pecker.surfaces.flower.install import _of_others
+from celery_pecker.surfaces.flower.loader import with_entries
+from celery_pecker.surfaces.flower.pages import Page, Unreadable
+from celery_pecker.surfaces.flower.reader import Reader
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +115,7 @@ def test_a_package_that_cannot_be_read_takes_nothing_away(
 
     points = [Point(broken), Point(lambda: (page("fine"),))]
     # The package gives the function that name.
-    module = sys.modules["celery_pecker.flower.install"]
+    module = sys.modules["celery_pecker.surfaces.flower.install"]
     monkeypatch.setattr(module, "entry_points", lambda **_: points)
     assert [one.name for one in _of_others()] == ["fine"]
     assert "no module named jobs" in caplog.text

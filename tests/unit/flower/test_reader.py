@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from celery_pecker.flower import reader
-from celery_pecker.flower.pages import Page, Source
-from celery_pecker.flower.reader import THREADS, TURN, Reader, TooManyWaiting
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.surfaces.flower import reader
+from celery_pecker.surfaces.flower.pages import Page, Source
+from celery_pecker.surfaces.flower.reader import THREADS, TURN, Reader, TooManyWaiting
 
 SECOND = 1_000_000
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from celery_pecker.flower.schedules import SPARED, LastTotals
-from celery_pecker.flower.stored_schedules import LONGEST, changes, differences
 from celery_pecker.kernel.clock import Clock
-from celery_pecker.overview import Overview
-from celery_pecker.stored_schedules import Change
+from celery_pecker.schedules import Change
+from celery_pecker.schedules.overview import Overview
+from celery_pecker.surfaces.flower.schedules import SPARED, LastTotals
+from celery_pecker.surfaces.flower.stored_schedules import LONGEST, changes, differences
 
 AT = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.runs import Run, headers
-from celery_pecker.schedules.model import task_id
+from celery_pecker.schedules.engine.model import task_id
 
 INSTANTS = st.integers(0, 4_000_000_000_000_000).map(from_us)
 RUNS = st.builds(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from celery_pecker.publisher.dispatch import Dispatch
-from celery_pecker.schedules.agenda import STAGGER_US, Agenda
-from celery_pecker.schedules.model import (
+from celery_pecker.brokers.publisher.dispatch import Dispatch
+from celery_pecker.schedules.engine.agenda import STAGGER_US, Agenda
+from celery_pecker.schedules.engine.model import (
     ClaimedSlot,
     Delivery,
     Entry,

@@ -10,8 +10,8 @@ import pytest
 from celery import Celery
 
 from celery_pecker.kernel.errors import InvalidField
-from celery_pecker.stored_schedules import ScheduleRow, Schedules, fields
-from celery_pecker.stored_schedules.form_fields import FIELDS
+from celery_pecker.schedules.stored import ScheduleRow, Schedules, fields
+from celery_pecker.schedules.stored.form_fields import FIELDS
 from tests.unit.stored_schedules.documents import DOCUMENTS
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)

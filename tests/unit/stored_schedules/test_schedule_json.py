@@ -10,20 +10,20 @@ import pytest
 from celery import Celery
 from celery.schedules import BaseSchedule, schedule, solar
 
-from celery_pecker import tracing
 from celery_pecker.calendars import cron, jitter, splay
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.outbox.runs.header import HEADER as ROW
-from celery_pecker.recurrence import described
 from celery_pecker.runs import headers
 from celery_pecker.runs.ending import BOUND, MARK
-from celery_pecker.stored_schedules import (
+from celery_pecker.schedules import tracing
+from celery_pecker.schedules.recurrence import described
+from celery_pecker.schedules.stored import (
     Schedules,
     schedule_from_json,
     schedule_to_json,
 )
-from celery_pecker.stored_schedules import fields as fields_of
-from celery_pecker.stored_schedules.options import OURS
+from celery_pecker.schedules.stored import fields as fields_of
+from celery_pecker.schedules.stored.options import OURS
 from celery_sharding.canvas.calling import ITEM
 from celery_sharding.messages import OPTIONS as OPTIONS_OF_CALL
 from celery_sharding.messages import RUN, SENT_BY

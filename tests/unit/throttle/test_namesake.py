@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from celery import Celery, signals
 
-from celery_pecker.console import entry_points, namesake
+from celery_pecker.surfaces.console import entry_points, namesake
 from throttle.cli import throttle as ours
 
 APP = """
@@ -51,7 +51,7 @@ def test_a_worker_names_the_module_that_hides_ours(
     """Without limits nobody asked for a gate: a line in its log, and pages of none."""
     monkeypatch.delitem(sys.modules, "throttle")
     monkeypatch.setattr(sys, "argv", ["celery", "--workdir", str(project)])
-    here = "celery_pecker.console.entry_points"
+    here = "celery_pecker.surfaces.console.entry_points"
     app = Celery(set_as_current=False)
     try:
         assert entry_points.command(sys.argv[1:]).name == "throttle"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from celery_pecker.service.listener import Listener
+from celery_pecker.surfaces.service.listener import Listener
 from tests.served import Served
 from throttle.model import Answer, Report, Store
 from throttle.service.app import Service

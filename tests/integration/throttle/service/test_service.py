@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.service.listener import LARGEST
+from celery_pecker.surfaces.service.listener import LARGEST
 from celery_pecker.testing import EmbeddedRedis, eventually, free_port
 from tests.integration.throttle.service.stand import TOKEN, Stand
 from tests.proxy import Proxy

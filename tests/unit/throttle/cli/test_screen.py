@@ -8,7 +8,7 @@ import io
 import pytest
 from rich.console import Console
 
-from celery_pecker.console.context import WHOLE_LINES
+from celery_pecker.surfaces.console.context import WHOLE_LINES
 from tests.unit.throttle.incident import SETTINGS, Night
 from throttle.cli.context import turns
 from throttle.cli.formatting import bar, rate, size, spark

@@ -1,0 +1,222 @@
+"""A message that Celery built once, with marks where one run differs from the next.
+
+Celery's own `apply_async` runs on a producer whose channel keeps what it is given
+instead of sending it: router, defaults of the task, serializer, compression,
+priority, stamps and headers are all Celery's and kombu's. Then marks are put where
+the id, the instant of expiry and the `pecker` header stand. Marks are random and new
+for each message, so nothing that a user wrote can equal one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from amqp.exceptions import AMQPError
+from celery.beat import ScheduleEntry, Scheduler
+from celery.result import denied_join_result
+from kombu.messaging import Producer
+
+from celery_pecker.brokers.publisher.connection import BrokerConnection
+from celery_pecker.brokers.publisher.expiry import Expiry
+from celery_pecker.brokers.publisher.lanes import NoTemplate, Unbuildable
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.clock import new_id
+from celery_pecker.kernel.errors import BrokerUnavailable
+
+UNREADABLE: tuple[type[BaseException], ...] = (
+    *(ValueError, TypeError, LookupError, AttributeError, OverflowError),
+    *(RecursionError, struct.error, AMQPError),
+)
+"""What is raised of a message that cannot be put into a transport's form."""
+#: Stands for "expires" while Celery builds; only its place in the message counts.
+_LATER = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placeholders:
+    """Texts that stand for what is filled in for each slot."""
+
+    task_id: str
+    header: str
+    expires: str
+    expiration: str
+    tag: str
+
+    @classmethod
+    def draw(cls) -> Placeholders:
+        """Return marks that occur nowhere else."""
+        return cls(
+            task_id=str(new_id()),
+            header=new_id().hex,
+            expires=new_id().hex,
+            expiration=new_id().hex,
+            tag=new_id().hex,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Where messages go, and what Celery declares before it sends them there."""
+
+    exchange: str
+    routing_key: str
+    mandatory: bool
+    immediate: bool
+    declare: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageTemplate:
+    """One message as kombu would hand it to its channel, with marks in it."""
+
+    message: Any
+    route: Route
+    marks: Placeholders
+    expiry: Expiry
+
+
+def for_slot(
+    entry: ScheduleEntry,
+    *,
+    task_id: str,
+    header: object,
+    expires: datetime | None,
+) -> ScheduleEntry:
+    """Return a copy of the entry whose options belong to one slot.
+
+    `retry` is off: kombu's own retry sends again when the connection breaks, and
+    whether the first message arrived is then unknown. The headers are new, since
+    Celery's beat writes into those of the entry it is given.
+    """
+    options = {k: v for k, v in (entry.options or {}).items() if k != "pecker"}
+    options["headers"] = {**(options.get("headers") or {}), "pecker": header}
+    options["task_id"] = task_id
+    options["retry"] = False
+    if expires is not None:
+        options["expires"] = expires
+    copy = object.__new__(type(entry))
+    vars(copy).update(vars(entry), options=options)
+    return copy
+
+
+def build_template(
+    app: Any, scheduler: Scheduler, entry: ScheduleEntry, broker: BrokerConnection
+) -> MessageTemplate:
+    """Return the entry's message with marks in it; its queues are declared.
+
+    No result is waited for: a result backend does not get the made-up id.
+
+    Raises:
+        NoTemplate: the message is not one that can be repeated.
+        BrokerUnavailable: a queue could not be declared.
+        Unbuildable: Celery cannot build it, by whatever lane.
+    """
+    marks = Placeholders.draw()
+    tape = _Tape(broker.channel)
+    producer = _Recorder(tape, broker)
+
+    def build() -> None:
+        copy = for_slot(
+            entry, task_id=marks.task_id, header=marks.header, expires=_LATER
+        )
+        with denied_join_result(), user_code.no_exit("the entry's code"):
+            scheduler.apply_async(copy, producer=producer, advance=False)
+
+    _, error = user_code.tried(build)
+    if error is not None:
+        # Only what met the broker is its failure: kombu gives the KeyError of an
+        # unknown codec the type of one.
+        why = user_code.shown(_root_cause(error))
+        raise producer.failure or Unbuildable(why) from error
+    if len(tape.kept) != 1:
+        msg = f"one run sends {len(tape.kept)} messages"
+        raise NoTemplate(msg)
+    ((message, target),) = tape.kept
+    _set_placeholders(*_parts(message), marks)
+    return MessageTemplate(
+        message=message,
+        route=Route(
+            exchange=target["exchange"],
+            routing_key=target["routing_key"],
+            mandatory=bool(target["mandatory"]),
+            immediate=bool(target["immediate"]),
+            declare=tuple(producer.declared),
+        ),
+        marks=marks,
+        expiry=Expiry.of(app, entry),
+    )
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error
+
+
+class _Tape:
+    """A channel that keeps messages instead of sending them."""
+
+    def __init__(self, channel: Any) -> None:
+        self._channel = channel
+        self.kept: list[tuple[Any, dict[str, Any]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._channel, name)
+
+    def basic_publish(self, message: Any, **target: Any) -> None:
+        self.kept.append((message, target))
+
+
+class _Recorder(Producer):
+    """A producer that remembers what it declared."""
+
+    def __init__(self, tape: Any, broker: BrokerConnection) -> None:
+        self.declared: list[Any] = []
+        self.failure: NoTemplate | BrokerUnavailable | None = None
+        """Why the broker did not declare something."""
+        self._broker = broker
+        super().__init__(tape, auto_declare=False)
+
+    def maybe_declare(self, entity: Any, retry: bool = False, **_policy: Any) -> bool:
+        del retry
+        try:
+            refusal = self._broker.declare([entity])
+        except self._broker.broken_by as error:
+            self._broker.drop()
+            self.failure = BrokerUnavailable(str(error))
+            raise self.failure from error
+        if refusal is not None:
+            self.failure = NoTemplate(refusal)
+            raise self.failure
+        self.declared.append(entity)
+        return True
+
+
+def _parts(message: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return headers and properties, of a virtual transport's message or py-amqp's."""
+    if isinstance(message, Mapping):
+        return message["headers"], message["properties"]
+    return message.properties["application_headers"], message.properties
+
+
+def _set_placeholders(
+    headers: dict[str, Any], properties: dict[str, Any], marks: Placeholders
+) -> None:
+    expected = {
+        "id": marks.task_id,
+        "expires": _LATER.isoformat(),
+        "pecker": marks.header,
+    }
+    for field, value in expected.items():
+        if headers.get(field) != value:
+            msg = f"header {field!r} is not written as protocol 2 does"
+            raise NoTemplate(msg)
+    if properties.get("expiration") is None:
+        msg = "the message has no expiration"
+        raise NoTemplate(msg)
+    headers["expires"] = marks.expires
+    properties["expiration"] = marks.expiration

@@ -1,0 +1,216 @@
+"""The fast lane on Redis: one script for up to a thousand messages, under a token.
+
+What is exact here: up to a thousand messages are pushed together or not at all, and
+a message is pushed once under its token, however often it is tried within
+`TOKEN_SECONDS`. The token lives beside the messages and is written by the same script,
+so a failover that loses the one loses the other. A request that was on its way when we
+gave up may still be run later (a frozen server that wakes up): it finds the token
+taken and adds nothing.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from kombu.utils.json import JSONEncoder
+
+from celery_pecker.brokers.publisher.connection import BrokerConnection
+from celery_pecker.brokers.publisher.dispatch import SAMPLE, Dispatch, names_in
+from celery_pecker.brokers.publisher.lanes import LaneRefused, NoTemplate
+from celery_pecker.brokers.publisher.message_template import MessageTemplate
+from celery_pecker.brokers.publisher.redis_message import RedisMessage
+from celery_pecker.brokers.publisher.redis_script import (
+    BatchRefused,
+    RedisScript,
+    ScriptRefused,
+)
+from celery_pecker.kernel.errors import (
+    BrokerRefuses,
+    BrokerUnavailable,
+    PeckerError,
+    PublishUncertain,
+)
+
+#: Messages that one script pushes.
+BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncertainBatch:
+    """What was tried under a token whose answer did not come, or came in part.
+
+    Without this a part of a batch that is tried again would be parted anew, and a token
+    that was given to other messages would keep it out.
+    """
+
+    place: str
+    """The server that was asked: another one knows nothing of the token."""
+    messages: dict[str, RedisMessage]
+    numbers: dict[str, int]
+    """The part of the batch that a task's message belongs to, for good."""
+    attempts: dict[tuple[str, bytes], frozenset[str]] = field(default_factory=dict)
+    """Which tasks a request held, by its token and fingerprint."""
+
+    @classmethod
+    def of(
+        cls, work: Sequence[tuple[RedisMessage, Dispatch]], *, place: str
+    ) -> UncertainBatch:
+        """Return a new batch, parted."""
+        return cls(
+            place=place,
+            messages={dispatch.task_id: message for message, dispatch in work},
+            numbers={d.task_id: i // BATCH for i, (_, d) in enumerate(work)},
+        )
+
+    def chunks(
+        self, work: Sequence[tuple[RedisMessage, Dispatch]]
+    ) -> list[tuple[int, list[tuple[RedisMessage, Dispatch]]]]:
+        """Return the batch, or what is tried again of it, in its parts.
+
+        A task that was not in the batch before is in a part of its own.
+        """
+        fresh = max(self.numbers.values(), default=-1) + 1
+        parts: dict[int, list[tuple[RedisMessage, Dispatch]]] = defaultdict(list)
+        for message, dispatch in work:
+            if dispatch.task_id not in self.numbers:
+                self.numbers[dispatch.task_id] = fresh
+                self.messages[dispatch.task_id] = message
+            parts[self.numbers[dispatch.task_id]].append((message, dispatch))
+        return sorted(parts.items())
+
+
+TOKEN_SECONDS = 600
+#: Batches of which it is remembered what was tried.
+UNSETTLED = 100
+
+
+class RedisLane:
+    """Pushes messages onto Redis lists as kombu's channel would."""
+
+    exact = True
+
+    def __init__(self, broker: BrokerConnection, suspects: set[str]) -> None:
+        self._broker = broker
+        self._suspects = suspects
+        self._json = JSONEncoder()
+        self._open: dict[str, UncertainBatch] = {}
+        self._script = RedisScript(broker)
+
+    def why_refused(self) -> str | None:
+        """Return why Redis refuses scripts to us, for a minute after it did."""
+        return self._script.refused
+
+    def build(self, template: MessageTemplate) -> RedisMessage:
+        """Return the text that kombu would push, with a place for what differs."""
+        channel, route = self._broker.channel, template.route
+        if route.exchange and (kind := channel.typeof(route.exchange).type) != "direct":
+            msg = f"exchange {route.exchange!r} is of type {kind}"
+            raise NoTemplate(msg)
+        return RedisMessage.of(template, channel)
+
+    def check_message(self, message: RedisMessage, now: datetime) -> None:
+        """Fill a message in as a slot would; what is odd about its entry is raised."""
+        message.render(SAMPLE, self._json.encode({}), now)
+
+    def push(
+        self, work: Sequence[tuple[RedisMessage, Dispatch]], token: str, now: datetime
+    ) -> None:
+        """Put all messages on their lists.
+
+        Raises:
+            LaneRefused: none is, since Redis runs no scripts of ours, or refuses one
+                of the messages.
+            BrokerUnavailable: none is.
+            PublishUncertain: `done` are; the others may be. Pushing them, or some of
+                them, again under the same token is exact if `retry_safe`.
+        """
+        open_ = self._open.get(token)
+        fresh = open_ is None
+        if open_ is None:
+            open_ = UncertainBatch.of(work, place=self._place())
+        elif open_.place != self._place():
+            msg = f"tried at {open_.place}, which is not the broker any more"
+            raise PublishUncertain(msg)
+        done: set[str] = set()
+        for number, chunk in open_.chunks(work):
+            try:
+                self._push(chunk, f"{token}:{number}", open_, now)
+            except (ScriptRefused, BatchRefused) as error:
+                spoiled = isinstance(error, BatchRefused)
+                if spoiled:  # the slow lane, one by one, finds out by which of them
+                    self._suspects |= {dispatch.name for _, dispatch in chunk}
+                if fresh and not done:
+                    raise LaneRefused(str(error)) from error
+                if spoiled:
+                    names = names_in((dispatch for _, dispatch in work), done)
+                    raise PublishUncertain(str(error), done=names) from error
+                # What was tried by a script may be there: only a script can tell.
+                self._keep(token, open_)
+                raise BrokerRefuses(str(error)) from error
+            except (BrokerUnavailable, PublishUncertain) as error:
+                if isinstance(error, BrokerUnavailable) and not done:
+                    raise
+                self._keep(token, open_)
+                names = names_in((dispatch for _, dispatch in work), done)
+                raise PublishUncertain(
+                    str(error), retry_safe=True, done=names
+                ) from error
+            done |= {dispatch.task_id for _, dispatch in chunk}
+        self._open.pop(token, None)
+
+    def tried(self, token: str, task_id: str) -> RedisMessage | None:
+        """Return what was tried for this task under the token and not settled.
+
+        It has to be tried by this lane again, whatever lane the entry has by now.
+        """
+        open_ = self._open.get(token)
+        return None if open_ is None else open_.messages.get(task_id)
+
+    def _keep(self, token: str, open_: UncertainBatch) -> None:
+        self._open[token] = open_
+        if len(self._open) > UNSETTLED:
+            # What was forgotten is refused by its token if it is tried again.
+            self._open.pop(next(iter(self._open)))
+
+    def _place(self) -> str:
+        """Return which server this is; behind a Sentinel all are the same."""
+        channel = self._broker.channel
+        parameters = channel.pool.connection_kwargs
+        known = ("host", "port", "path", "db")
+        return "/".join(f"{parameters[k]}" for k in known if k in parameters)
+
+    def _push(
+        self,
+        work: Sequence[tuple[RedisMessage, Dispatch]],
+        token: str,
+        open_: UncertainBatch,
+        now: datetime,
+    ) -> None:
+        lists: dict[str, list[bytes]] = defaultdict(list)
+        places = self._script.places((m.route, m.priority) for m, _ in work)
+        encode = self._json.encode
+        for message, dispatch in work:
+            text = message.render(dispatch, encode(dict(dispatch.header)), now)
+            for key in places[id(message.route), message.priority].lists:
+                lists[key].append(text)
+        if not lists:
+            # An exchange without a queue: kombu drops the message, so do we.
+            return
+        ids = [dispatch.task_id for _, dispatch in work]
+        fingerprint = b"%08x" % zlib.crc32("".join(ids).encode())
+        open_.attempts[token, fingerprint] = frozenset(ids)
+        expiring: dict[str, int] = {}
+        for place in places.values():
+            expiring.update(place.expiring)
+        holder = self._script.push(
+            token, lists, expiring, fingerprint=fingerprint, seconds=TOKEN_SECONDS
+        )
+        if isinstance(holder, int):
+            return
+        if not open_.attempts.get((token, holder), frozenset()).issuperset(ids):
+            msg = f"token {token!r} belongs to another batch; this one was not sent"
+            raise PeckerError(msg)

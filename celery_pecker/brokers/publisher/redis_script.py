@@ -1,0 +1,193 @@
+"""Run the script that pushes messages onto Redis lists, in one request.
+
+What is sent is one command on one socket, written and read by hand: redis-py would
+send it again after a timeout if the user's options say so. A request that could not
+be written whole was never run; an answer that did not come leaves it open.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from redis.exceptions import (
+    BusyLoadingError,
+    NoPermissionError,
+    NoScriptError,
+    ResponseError,
+)
+
+from celery_pecker.brokers.publisher.brokers import takes_no_writes
+from celery_pecker.brokers.publisher.connection import UNNAMED, BrokerConnection
+from celery_pecker.brokers.publisher.message_template import Route
+from celery_pecker.kernel.errors import (
+    BrokerRefuses,
+    BrokerUnavailable,
+    PublishUncertain,
+)
+
+#: Seconds after which scripts are tried again that Redis refused.
+REFUSED_SECONDS = 60.0
+SCRIPT = files(__package__).joinpath("push.lua").read_bytes()
+# Redis names scripts so.
+SHA = hashlib.sha1(SCRIPT, usedforsecurity=False).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a route leads: lists to push to, and keys to expire, in milliseconds."""
+
+    lists: list[str]
+    expiring: dict[str, int]
+
+
+class ScriptRefused(Exception):
+    """The user of the broker's URL may not run the script; nothing was written."""
+
+
+class BatchRefused(Exception):
+    """Redis refused the batch for one of its messages; nothing was written."""
+
+
+class RedisScript:
+    """Pushes a batch of messages, all or nothing, under a token."""
+
+    def __init__(self, broker: BrokerConnection) -> None:
+        self._broker = broker
+        self._refused: tuple[float, str] | None = None
+
+    @property
+    def refused(self) -> str | None:
+        """Why Redis refuses scripts to this user, for a minute after it did."""
+        if self._refused is None or self._refused[0] <= self._broker.clock.monotonic():
+            return None
+        return self._refused[1]
+
+    def push(
+        self,
+        token: str,
+        lists: Mapping[str, Sequence[bytes]],
+        expiring: Mapping[str, int],
+        *,
+        fingerprint: bytes,
+        seconds: int,
+    ) -> int | bytes:
+        """Push onto the lists, unless it was done under the token before.
+
+        Args:
+            token: The name of the batch; Redis keeps it for `seconds`.
+            lists: Messages by the key of their list.
+            expiring: Milliseconds by the key that expires.
+            fingerprint: What Redis keeps under the token.
+            seconds: For how long Redis keeps it.
+
+        Returns:
+            How many were pushed, or the fingerprint that is under the token already.
+
+        Raises:
+            ScriptRefused: this user may run no scripts.
+            BatchRefused: one of the messages cannot be pushed; none was.
+            BrokerUnavailable: nothing was pushed.
+            PublishUncertain: all may be there, or nothing.
+
+        """
+        body: list[Any] = [seconds, fingerprint, len(lists)]
+        for messages in lists.values():
+            body += [len(messages), *messages]
+        body += expiring.values()
+        keys = [self.key(token), *lists, *expiring]
+        try:
+            return self._run([len(keys), *keys, *body])
+        except ScriptRefused as error:
+            until = self._broker.clock.monotonic() + REFUSED_SECONDS
+            self._refused = until, str(error)
+            raise
+
+    def key(self, token: str) -> str:
+        """Return where Redis keeps a token."""
+        return f"{self._broker.channel.global_keyprefix}pecker:batch:{token}"
+
+    def places(
+        self, wanted: Iterable[tuple[Route, int]]
+    ) -> dict[tuple[int, int], Place]:
+        """Return the Redis keys of each route and priority in the batch."""
+        channel = self._broker.channel
+        places: dict[tuple[int, int], Place] = {}
+        for route, priority in wanted:
+            where = (id(route), priority)
+            if where in places:
+                continue
+            try:
+                queues = self._queues(route)
+            except self._broker.broken_by as error:
+                raise self._nothing_sent(error) from error
+            prefix, key = channel.global_keyprefix, channel._q_for_pri  # noqa: SLF001 (kombu's rule)
+            expires = getattr(channel, "_expires", {})  # new in kombu 5.7
+            places[where] = Place(
+                [prefix + key(queue, priority) for queue in queues],
+                {
+                    prefix + key(queue, step): expires[queue]
+                    for queue in queues
+                    if queue in expires
+                    for step in channel.priority_steps
+                },
+            )
+        return places
+
+    def _queues(self, route: Route) -> list[str]:
+        """Return where the exchange leads now; a worker may have bound a new queue."""
+        queues = self._broker.channel._lookup(route.exchange, route.routing_key)  # noqa: SLF001 (kombu's rule)
+        return list(queues)
+
+    def _run(self, arguments: list[Any]) -> int | bytes:
+        """Run the script; return its reply."""
+        broker = self._broker
+        pool = broker.channel.pool
+        try:
+            connection = pool.get_connection(*UNNAMED)
+        except broker.broken_by as error:
+            raise self._nothing_sent(error) from error
+        try:
+            try:
+                return self._ask(connection, ["EVALSHA", SHA, *arguments])
+            except NoScriptError:
+                return self._ask(connection, ["EVAL", SCRIPT, *arguments])
+        except BusyLoadingError as error:
+            raise self._nothing_sent(error) from error
+        except ResponseError as error:
+            # Redis answered, and not with yes: the script checks before it writes.
+            if isinstance(error, NoPermissionError):
+                msg = f"Redis lets this user run no such script ({error})"
+                raise ScriptRefused(msg) from error
+            msg = f"Redis refused the batch: {error}"
+            if not takes_no_writes(error):
+                raise BatchRefused(msg) from error
+            broker.drop()
+            raise BrokerRefuses(msg) from error
+        finally:
+            pool.release(connection)
+
+    def _ask(self, connection: Any, command: list[Any]) -> int | bytes:
+        broker = self._broker
+        request = b"".join(connection.pack_command(*command))
+        broker.in_time()
+        try:
+            connection.send_packed_command([request], check_health=False)
+        except broker.broken_by as error:
+            raise self._nothing_sent(error) from error
+        try:
+            answer: int | bytes = connection.read_response()
+        except (ResponseError, BusyLoadingError):
+            raise
+        except broker.broken_by as error:
+            broker.drop()
+            msg = f"Redis took a batch and did not answer: {error}"
+            raise PublishUncertain(msg, retry_safe=True) from error
+        return answer
+
+    def _nothing_sent(self, error: BaseException) -> BrokerUnavailable:
+        self._broker.drop()
+        return BrokerUnavailable(f"Redis took nothing of the batch: {error}")

@@ -1,0 +1,178 @@
+"""What stands under the key ``pecker`` of an entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from celery.schedules import crontab, solar
+
+from celery_pecker.calendars import CalendarSchedule
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.schedules.declarations.validation import TEN_YEARS
+from celery_pecker.schedules.engine.misfire import default_grace_us
+from celery_pecker.schedules.engine.model import Delivery, Misfire, Policy, RunMode
+
+Kind = TypeVar("Kind", Delivery, Misfire, RunMode)
+
+DEEPEST = 1_000
+"""Slots: the most that may be caught up."""
+MINUTE_US = 60 * SECOND
+"""From here on a lost slot hurts more than a second write costs."""
+LOCAL_SHARE = 0.9
+"""Of the period: the timeout of a local run that was given none, so that its thread
+is free, and its deadline over, when the next slot comes."""
+POLICIES = ("timeout", "delivery", "misfire", "grace", "catch_up", "run")
+
+
+def policy(
+    where: str,
+    options: object,
+    recurs: object,
+    period: int | None,
+    *,
+    conf: Mapping[str, Any],
+) -> Policy:
+    """Return the checked policy of an entry.
+
+    ``recurs`` is its schedule, ``period`` that of a grid in microseconds.
+    """
+    read = _read(
+        f"{where}['pecker']", {} if options is None else options, recurs, period
+    )
+    if read.grace_us is None and isinstance(recurs, crontab):
+        starting = _seconds("", "beat_cron_starting_deadline", conf)
+        if starting is not None:
+            return replace(read, grace_us=starting)
+    return read
+
+
+def _read(where: str, options: object, recurs: object, period: int | None) -> Policy:
+    if not isinstance(options, Mapping):
+        message = f"{where} is {options!r}; allowed is a dict of {', '.join(POLICIES)}"
+        raise Misconfigured(message)
+    for key in options:
+        if key not in POLICIES:
+            message = (
+                f"{where} has no policy {key!r}; allowed are {', '.join(POLICIES)}"
+            )
+            raise Misconfigured(message)
+    misfire = _choice(where, "misfire", options, Misfire, Misfire.COALESCE)
+    run = _choice(where, "run", options, RunMode, RunMode.DISPATCH)
+    if run is RunMode.LOCAL and misfire is Misfire.CATCH_UP:
+        # Several slots of one entry at one moment: all but the first would be missed.
+        message = (
+            f"{where}['misfire'] is 'catch_up'; allowed with 'run': 'local' are 'skip'"
+            " and 'coalesce': a worker runs one slot of an entry at a time"
+        )
+        raise Misconfigured(message)
+    grace_us = _seconds(where, "grace", options)
+    return Policy(
+        delivery=_delivery(where, options, run, recurs, period),
+        misfire=misfire,
+        timeout_us=_timeout(where, options, run, period),
+        grace_us=default_grace_us(misfire, period) if grace_us is None else grace_us,
+        depth=_depth(where, options, misfire),
+        run=run,
+    )
+
+
+def _timeout(
+    where: str, options: Mapping[str, object], run: RunMode, period: int | None
+) -> int | None:
+    timeout_us = _seconds(where, "timeout", options)
+    if timeout_us is None and run is RunMode.LOCAL and period is not None:
+        return int(period * LOCAL_SHARE)
+    if timeout_us is not None and period is not None and timeout_us > period:
+        message = (
+            f"{where}['timeout'] is {timeout_us / SECOND:g} s; allowed is up to the"
+            f" period, {period / SECOND:g} s, so that no two runs overlap"
+        )
+        raise Misconfigured(message)
+    return timeout_us
+
+
+def _depth(where: str, options: Mapping[str, object], misfire: Misfire) -> int:
+    depth = options.get("catch_up")
+    if misfire is not Misfire.CATCH_UP:
+        if depth is not None:
+            message = f"{where}['catch_up'] goes with 'misfire': 'catch_up' only"
+            raise Misconfigured(message)
+        return 1
+    depth = 10 if depth is None else depth
+    if (
+        isinstance(depth, bool)
+        or not isinstance(depth, int)
+        or not 1 <= depth <= DEEPEST
+    ):
+        message = f"{where}['catch_up'] is {depth!r}; allowed are 1 to {DEEPEST} slots"
+        raise Misconfigured(message)
+    return depth
+
+
+def _delivery(
+    where: str,
+    options: Mapping[str, object],
+    run: RunMode,
+    recurs: object,
+    period: int | None,
+) -> Delivery:
+    if run is RunMode.DISPATCH:
+        default = _default_delivery(recurs, period)
+        return _choice(where, "delivery", options, Delivery, default)
+    delivery = _choice(where, "delivery", options, Delivery, Delivery.AT_MOST_ONCE)
+    if delivery is Delivery.AT_LEAST_ONCE:
+        # Another replica can send a message again; a local run cannot be repeated.
+        message = (
+            f"{where}['delivery'] is 'at_least_once'; allowed with 'run': 'local' is"
+            " 'at_most_once': a run that was begun in a worker ends with that worker"
+        )
+        raise Misconfigured(message)
+    return delivery
+
+
+def _default_delivery(recurs: object, period: int | None) -> Delivery:
+    if isinstance(recurs, CalendarSchedule):
+        seldom = not recurs.frequent
+    elif period is not None:
+        seldom = period >= MINUTE_US
+    else:
+        seldom = isinstance(recurs, (crontab, solar))
+    return Delivery.AT_LEAST_ONCE if seldom else Delivery.AT_MOST_ONCE
+
+
+def _choice(
+    where: str,
+    key: str,
+    options: Mapping[str, object],
+    kind: type[Kind],
+    default: Kind,
+) -> Kind:
+    value = options.get(key, default)
+    for one in kind:
+        if value == one:
+            return one
+    allowed = ", ".join(repr(one.value) for one in kind)
+    message = f"{where}[{key!r}] is {value!r}; allowed are {allowed}"
+    raise Misconfigured(message)
+
+
+def _seconds(where: str, key: str, options: Mapping[str, object]) -> int | None:
+    value = options.get(key)
+    if value is None:
+        return None
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, (int, float))
+        or not 1 / SECOND <= seconds <= TEN_YEARS  # never true of NaN
+    ):
+        named = f"{where}[{key!r}]" if where else key
+        message = (
+            f"{named} is {value!r}; allowed are seconds above zero, up to ten years"
+        )
+        raise Misconfigured(message)
+    return int(seconds * SECOND)

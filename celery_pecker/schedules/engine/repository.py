@@ -1,0 +1,281 @@
+"""What is asked of the tables, by the names of the statements."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from celery_pecker.kernel.clock import from_us, new_id
+from celery_pecker.kernel.database import Database
+from celery_pecker.schedules.engine.model import (
+    ClaimedSlot,
+    ClaimRequest,
+    Delivery,
+    Entry,
+    Orphan,
+    RequestedRun,
+    Row,
+)
+from celery_pecker.schedules.engine.stored_rows import StoredRows, columns
+from celery_pecker.schedules.history.silent_processes import Seen
+
+CHUNK = 1_000
+"""A claim takes at most so many rows, and its answer stays under 64 kB: a client that
+freezes must not leave the server waiting, row locks in hand, to finish sending (I9)."""
+
+
+class Repository:
+    """The tables of schedules, for one holder."""
+
+    def __init__(
+        self,
+        database: Database,
+        holder: uuid.UUID,
+        *,
+        kind: str = "beat",
+        keeps_reports: bool = True,
+        now: Callable[[], datetime | None] = lambda: None,
+    ) -> None:
+        self.keeps_reports = keeps_reports
+        """Whether this app has a history at all."""
+        self._database = database
+        self._kind = kind
+        self.stored = StoredRows(database, local=kind == "local", now=now)
+        self._now = now
+        """None in production: the database reads its own clock. Tests say when."""
+        self.holder = holder
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection stands, as far as is known."""
+        return self._database.connected
+
+    def enroll(self, names: Sequence[str]) -> int:
+        """Add rows for entries that have none; return how many were new."""
+        return sum(
+            self._database.change(
+                "enroll", names=[*names[start : start + CHUNK]], now=self._now()
+            )
+            for start in range(0, len(names), CHUNK)
+        )
+
+    def claim(
+        self,
+        requests: Sequence[ClaimRequest],
+        *,
+        until_us: int,
+    ) -> tuple[int | None, list[ClaimedSlot]]:
+        """Take every slot that is due; return the database's time and the wins.
+
+        Nothing is taken after ``until_us``. The time is None for a lost race.
+        """
+        rows = self._database.run(
+            "claim_due",
+            now=self._now(),
+            holder=self.holder,
+            until=from_us(until_us),
+            names=[one.entry.name for one in requests],
+            periods=_column([one.entry.period_us for one in requests]),
+            depths=_column([one.entry.policy.depth for one in requests], usual=1),
+            instants=_column([_instant(one.instant_us) for one in requests]),
+            seen=_column([_instant(one.seen_us) for one in requests]),
+            passed=_column([one.passed for one in requests], usual=0),
+            ahead=[one.ahead_us for one in requests],
+            kept=_column(
+                [
+                    one.entry.policy.delivery is Delivery.AT_LEAST_ONCE
+                    for one in requests
+                ],
+                usual=False,
+            ),
+            timeouts=_column([one.entry.policy.timeout_us for one in requests]),
+            versions=_column([one.entry.version for one in requests]),
+        )
+        if not rows:
+            return None, []
+        [now_us] = [row[0] for row in rows if row[1] is None]
+        return now_us, [ClaimedSlot(*row[1:]) for row in rows if row[1] is not None]
+
+    def read(self, names: Sequence[str]) -> tuple[int, dict[str, Row]]:
+        """Return the database's time and the rows of these entries."""
+        rows = self._database.run("read_tasks", names=[*names], now=self._now())
+        return rows[0][0], {row[1]: Row(*row[2:]) for row in rows if row[1] is not None}
+
+    def count_missed(self, slots: Mapping[str, int]) -> None:
+        """Add to the counts of slots that had no message; at most CHUNK entries."""
+        self._database.change("count_missed", names=[*slots], slots=[*slots.values()])
+
+    def confirm(self, sent: Sequence[tuple[str, int]]) -> int:
+        """Confirm these (name, epoch), at most CHUNK: the broker has them."""
+        return self._database.change(
+            "confirm",
+            names=[name for name, _ in sent],
+            epochs=[epoch for _, epoch in sent],
+        )
+
+    def orphaned(self, *, lease: float) -> set[str]:
+        """Return entries with slots that were not confirmed within the lease."""
+        rows = self._database.run("read_orphans", lease=lease, now=self._now())
+        return {name for (name,) in rows}
+
+    def reclaim(
+        self,
+        entries: Sequence[Entry],
+        *,
+        lease: float,
+        until_us: int,
+    ) -> list[Orphan]:
+        """Take over slots whose claimer did not confirm within the lease."""
+        rows = self._database.run(
+            "reclaim_pending",
+            names=[entry.name for entry in entries],
+            versions=_column([entry.version for entry in entries]),
+            lease=lease,
+            until=from_us(until_us),
+            holder=self.holder,
+            now=self._now(),
+        )
+        return [Orphan(*row) for row in rows]
+
+    def asked(self) -> tuple[int, list[RequestedRun]]:
+        """Return the database's time and the runs that people asked for."""
+        rows = self._database.run("read_requested_runs", now=self._now())
+        return rows[0][0], [
+            RequestedRun(*row[1:]) for row in rows if row[1] is not None
+        ]
+
+    def take_requested(
+        self,
+        requests: Sequence[tuple[RequestedRun, int | None]],
+        versions: Sequence[int | None],
+        *,
+        until_us: int,
+    ) -> list[tuple[str, int, int, int]]:
+        """Take runs with their deadlines; return (name, due_us, epoch, era) of each.
+
+        Only where the entry's row is as it was when it was read: no slot and no
+        other question came in between. ``versions`` are those of the entries.
+        """
+        rows = self._database.run(
+            "take_requested_runs",
+            now=self._now(),
+            until=from_us(until_us),
+            holder=self.holder,
+            names=[one.name for one, _ in requests],
+            dues=[from_us(one.due_us) for one, _ in requests],
+            eras=[one.era for one, _ in requests],
+            epochs=[one.task_epoch for one, _ in requests],
+            deadlines=[_instant(ends_us) for _, ends_us in requests],
+            versions=_column([*versions]),
+        )
+        return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+    def rest(self, sent: Sequence[tuple[str, int]]) -> int:
+        """Keep these (name, epoch) until their deadline: the broker has them."""
+        return self._database.change(
+            "keep_requested_runs",
+            names=[name for name, _ in sent],
+            epochs=[epoch for _, epoch in sent],
+        )
+
+    def drop_requested(
+        self, gone: Sequence[RequestedRun]
+    ) -> list[tuple[str, int, int]]:
+        """Remove runs, each only as it was read; return (name, due_us, era)."""
+        rows = self._database.run(
+            "drop_requested_runs",
+            names=[one.name for one in gone],
+            dues=[from_us(one.due_us) for one in gone],
+            eras=[one.era for one in gone],
+            epochs=[one.epoch for one in gone],
+        )
+        return [(row[0], row[1], row[2]) for row in rows]
+
+    def declare(self, entries: Sequence[Entry], *, term: float) -> list[str]:
+        """Declare for a term that this replica's code has these, at most CHUNK.
+
+        Return the names that living code declares with another task or schedule.
+        """
+        rows = self._database.run(
+            "declare",
+            now=self._now(),
+            term=term,
+            countdowns=[entry.countdown_us for entry in entries],
+            **columns(entries),
+        )
+        return [name for (name,) in rows]
+
+    def anchor_changed(self, entries: Sequence[Entry], *, term: float) -> list[str]:
+        """Let entries whose schedule changed count from now on; return their names."""
+        rows = self._database.run(
+            "anchor_changed",
+            now=self._now(),
+            term=term,
+            holder=self.holder,
+            names=[entry.name for entry in entries],
+            schedules=[entry.described for entry in entries],
+            periods=[entry.period_us for entry in entries],
+        )
+        return [name for (name,) in rows]
+
+    def announce(  # noqa: PLR0913  # columns
+        self,
+        *,
+        host: str,
+        pid: int,
+        version: str,
+        entries: int,
+        unreadable: int = 0,
+        held: Sequence[str] = (),
+        differing: Sequence[str] = (),
+    ) -> None:
+        """Record that this process lives."""
+        self._database.change(
+            "announce",
+            now=self._now(),
+            holder=self.holder,
+            host=host,
+            pid=pid,
+            version=version,
+            entries=entries,
+            unreadable=unreadable,
+            held=[*held],
+            differing=[*differing],
+            kind=self._kind,
+        )
+
+    def read_lives(self, *, renewal: float) -> list[Seen]:
+        """Return process lives whose runs were not renewed within so many seconds."""
+        rows = self._database.run("read_lives", renewal=renewal, now=self._now())
+        return [(holder, seen_at) for holder, seen_at in rows]
+
+    def report_lost_runs(self, silent: Sequence[Seen]) -> int:
+        """Report the runs of these lives as lost; return of how many entries."""
+        return self._database.change(
+            "report_lost_runs",
+            now=self._now(),
+            holder=new_id(),
+            holders=[holder for holder, _ in silent],
+            seen=[seen_at for _, seen_at in silent],
+        )
+
+    def forget(self, *, after: float) -> list[str]:
+        """Remove entries that no replica has declared for so many seconds."""
+        rows = self._database.run("forget_undeclared", after=after, now=self._now())
+        return [name for (name,) in rows]
+
+    def drop_reports(self) -> int:
+        """Remove reports and counts, at most CHUNK rows of each; return how many."""
+        [(count,)] = self._database.run("drop_reports", most=CHUNK)
+        return int(count)
+
+
+def _instant(instant_us: int | None) -> datetime | None:
+    return None if instant_us is None else from_us(instant_us)
+
+
+def _column(values: list[Any], *, usual: object = None) -> list[Any]:
+    """Return a column of the question, empty where it says the usual throughout."""
+    return [] if values.count(usual) == len(values) else values

@@ -1,0 +1,299 @@
+"""One step of a scheduler: what is due → claim → publish → what comes next.
+
+Pure decisions are made elsewhere (grid, misfire, agenda); this is the doing, in order.
+The statement of a claim is the only point where replicas meet. What happens if the
+process dies or freezes, or an answer is lost, at each line stands in
+docs/explanation/delivery.md.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+
+from celery_pecker.kernel.backoff import Backoff
+from celery_pecker.kernel.clock import chance
+from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.kernel.gate import Gate, held_by
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.schedules.engine import claims, misfire
+from celery_pecker.schedules.engine.agenda import Agenda
+from celery_pecker.schedules.engine.model import ClaimedSlot, ClaimRequest, Entry, Slot
+from celery_pecker.schedules.engine.pending_writes import PendingWrites
+from celery_pecker.schedules.engine.reporting import Reporting
+from celery_pecker.schedules.engine.repository import CHUNK, Repository
+from celery_pecker.schedules.engine.requested_runs import RequestedRuns
+from celery_pecker.schedules.engine.sending import Sending
+from celery_pecker.schedules.engine.stored_sync import StoredSync
+from celery_pecker.schedules.engine.timekeeper import Timekeeper
+from celery_pecker.schedules.engine.unanswered_claims import UnansweredClaims
+from celery_pecker.schedules.engine.upkeep import Pace, Upkeep
+from celery_pecker.schedules.history import Historian, NoHistory
+
+logger = logging.getLogger("celery_pecker.beat")
+Requests = list[ClaimRequest]
+
+PREPARE_TIMEOUT = 0.1
+"""Seconds of one step that building messages may take: a stop waits for them."""
+PREPARE_MARGIN = 0.02
+"""Seconds before the next slot in which nothing more is built."""
+MOST_ATTEMPTS = 100
+"""An at-least-once slot that the broker refuses so often is given up and counted."""
+
+
+class Service:
+    """The scheduler of one replica, without a thread of its own (see loop)."""
+
+    def __init__(  # noqa: PLR0913  # its parts
+        self,
+        agenda: Agenda,
+        repository: Repository,
+        timekeeper: Timekeeper,
+        sending: Sending,
+        pending: PendingWrites,
+        gate: Gate,
+        *,
+        pace: Pace,
+        stored: StoredSync | None = None,
+        history: Historian | None = None,
+        held: Callable[[], Collection[str]] = frozenset,
+    ) -> None:
+        """Take the parts, of which `sending` and `stored` have the same timekeeper."""
+        self._agenda = agenda
+        self._repository = repository
+        self._time = timekeeper
+        self._sending = sending
+        self._pending = pending
+        self._gate = gate
+        self._stored = stored
+        self._timeout = pace.timeout
+        self._reporting = Reporting(agenda, pending, timekeeper, history or NoHistory())
+        self._upkeep = Upkeep(
+            agenda,
+            repository,
+            timekeeper,
+            pace=pace,
+            following=stored,
+            held=held,
+        )
+        self._requests = RequestedRuns(
+            agenda,
+            repository,
+            timekeeper,
+            sending,
+            pending,
+            every=pace.look_every,
+            timeout=pace.timeout,
+            recall=stored.recall if stored is not None else lambda _: None,
+        )
+        self._backoff = Backoff(first=0.1, most=1.0)
+        self._failures = 0
+        self._unanswered = UnansweredClaims(agenda, timekeeper, repository.holder)
+        self._ready = False
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Claim nothing more. Safe in a signal handler."""
+        self._stopping = True
+
+    @property
+    def entries(self) -> int:
+        """How many entries there are, of code and stored."""
+        return len(self._agenda)
+
+    @property
+    def unreadable(self) -> int:
+        """How many stored schedules cannot be read here."""
+        return 0 if self._stored is None else self._stored.unreadable
+
+    def step(self) -> float:
+        """Do all that is due now; return the seconds until there is more."""
+        if self._upkeep.next is None:
+            self._upkeep.begin()
+        self._sending.expire(self._time.now_us())
+        self._settle()
+        deliverable = self._deliverable()
+        if deliverable:
+            self._failures = 0
+            self._fire_all()
+        else:
+            self._failures += 1
+        if self._stored is not None and self._stored.due:
+            self._stored.step()
+        if self._requests.due:
+            self._answer(deliverable=deliverable)
+        if self._upkeep.due:
+            self._round(deliverable=deliverable)
+        return self._prepare(self._pause()) if deliverable else self._pause()
+
+    def _deliverable(self) -> bool:
+        """Return whether what is claimed now could be sent now.
+
+        A replica that cannot reach the broker claims nothing: the slots are left to
+        those that can, or to the misfire policy once the broker is back.
+        """
+        if not self._sending.reachable():
+            return False
+        loaded = self._stored is None or self._stored.loaded
+        if not self._ready and loaded:
+            self._ready = True
+            self._reporting.ready(self._repository.holder)
+        self._sending.retry(self._time.now_us())
+        self._reporting.report_slots()
+        return not self._sending.waiting
+
+    def _fire_all(self) -> None:
+        due = self._agenda.due(self._time.now_us())
+        for start in range(0, len(due), CHUNK):
+            try:
+                if self._stopping:
+                    break
+                self._fire(due[start : start + CHUNK], len(due))
+                self._settle()  # at once: unconfirmed slots are sent again by others
+            except BaseException:
+                # Whatever it was: an entry off the agenda would never wake again.
+                for entry in due[start:]:
+                    self._agenda.wake_at(entry.name, self._time.now_us())
+                raise
+
+    def _fire(self, chunk: list[Entry], due: int) -> None:
+        """Claim what is due and not held back, publish what was won."""
+        names = [entry.name for entry in chunk]
+        held = held_by(self._gate, names)
+        unready = self._sending.prepare([name for name in names if name not in held])
+        if unready is None:
+            for name in names:
+                self._agenda.wake_at(name, self._time.now_us())
+            return
+        now_us = self._time.now_us()
+        requests: Requests = []
+        for entry in chunk:
+            if entry.name in unready or not self._agenda.current(entry):
+                continue  # edited or removed meanwhile: it is planned anew, or gone
+            if entry.name in held:
+                self._reporting.held(entry.name, now_us)
+                pause_us = min((entry.period_us or SECOND) // 10, SECOND)
+                self._agenda.wake_at(entry.name, now_us + pause_us)
+                continue
+            one = claims.claim_request(
+                entry,
+                seen_us=self._agenda.last_us(entry.name),
+                ahead_us=self._agenda.ahead_us(entry.name),
+                now_us=now_us,
+            )
+            if isinstance(one, ClaimRequest):
+                requests.append(one)
+            else:
+                self._agenda.wake_at(entry.name, one)
+        if not requests:
+            return
+        sent = self._time.now()
+        now_us, taken = self._claim(requests, sent)
+        claimed = self._time.now()
+        slots, unknown = self._sort(requests, taken, self._time.at_us(sent), now_us)
+        before = self._pending.missed
+        published = self._sending.send(slots, self._time.now_us(), prepared=True)
+        missed = self._pending.missed - before
+        # Nothing may come between claim and publish; the rest has time now.
+        self._time.handle_clock_step()
+        self._reporting.woke(due, requests, taken, (published, missed), (sent, claimed))
+        if unknown:
+            self._time.refresh(unknown)
+
+    def _claim(self, requests: Requests, sent: float) -> tuple[int, list[ClaimedSlot]]:
+        try:
+            now_us, taken = self._repository.claim(
+                requests, until_us=self._time.at_us(sent + self._timeout)
+            )
+        except DatabaseUnavailable:
+            self._unanswered.note([r.entry for r in requests], self._time.at_us(sent))
+            raise
+        if now_us is not None:
+            self._time.observe(now_us, sent=sent)
+        return now_us or self._time.now_us(), taken
+
+    def _sort(
+        self, requests: Requests, taken: list[ClaimedSlot], sent_us: int, now_us: int
+    ) -> tuple[list[Slot], list[str]]:
+        """Return the slots to publish, and names whose row must be read."""
+        won = {win.nth - 1: win for win in taken}
+        slots, refused, paused = list[Slot](), list[Slot](), list[Slot]()
+        unknown: list[str] = []
+        for nth, one in enumerate(requests):
+            entry, win = one.entry, won.get(nth)
+            if win is None:
+                if self._agenda.lost(entry.name, now_us):
+                    unknown.append(entry.name)
+                continue
+            self._agenda.won(entry.name, win, now_us)
+            runs = misfire.runs(entry.policy, win.due_us, now_us)
+            which = paused if win.paused else slots if runs else refused
+            which.append(claims.slot_of(entry, win, sent_us))
+        if refused:
+            self._sending.refuse(refused, "found after their grace or deadline")
+        if paused:
+            self._sending.skip(paused)
+        return slots, unknown
+
+    def _settle(self) -> None:
+        """Write what is still owed to the table: doubts, misses, confirmations."""
+        self._reporting.report_slots()
+        slots = self._unanswered.resolve()
+        if slots:
+            logger.info("pecker: %d slots won by a claim without answer", len(slots))
+            self._sending.send(slots, self._time.now_us())
+            self._reporting.report_slots()
+        self._pending.write()
+
+    def _answer(self, *, deliverable: bool) -> None:
+        """Send what people asked for."""
+        if not deliverable or self._stopping:
+            self._requests.postpone()
+            return
+        if self._requests.step():
+            self._settle()
+
+    def _round(self, *, deliverable: bool) -> None:
+        sent = self._time.now()
+        orphans = self._upkeep.step(reclaim=deliverable)
+        if orphans:
+            logger.warning("pecker: %d unconfirmed slots are sent again", len(orphans))
+            now_us, sent_us = self._time.now_us(), self._time.at_us(sent)
+            slots: list[Slot] = []
+            over: list[Slot] = []
+            for one in orphans:
+                slot = claims.orphan_slot(self._agenda.entry(one.name), one, sent_us)
+                tired = one.attempt > MOST_ATTEMPTS
+                runs = not tired and claims.still_runs(slot, now_us)
+                (slots if runs else over).append(slot)
+            why = f"their grace is over, or they were refused {MOST_ATTEMPTS} times"
+            self._sending.refuse(over, why)
+            self._sending.send(slots, self._time.now_us())
+            self._settle()
+        self._upkeep.refresh_tables()
+
+    def _prepare(self, idle: float) -> float:
+        """Use idle seconds to build messages; return those that are left."""
+        within = min(idle - PREPARE_MARGIN, PREPARE_TIMEOUT)
+        if within <= 0:
+            return idle
+        begun = self._time.now()
+        if self._sending.prepare_more(within=within):
+            return 0.0
+        return max(idle - (self._time.now() - begun), 0.0)
+
+    def _pause(self) -> float:
+        now = self._time.now()
+        until = self._upkeep.next or now
+        if self._failures or self._sending.waiting:
+            attempt = max(1, self._failures)
+            until = min(until, now + self._backoff.seconds(attempt, chance()))
+        else:
+            wake_us = self._agenda.next_wake_us()
+            if wake_us is not None:
+                until = min(until, self._time.until(wake_us))
+            until = min(until, self._requests.next)
+        if self._stored is not None:
+            until = min(until, self._stored.next)
+        self._reporting.idle(until)
+        return max(until - now, 0.0)

@@ -1,0 +1,111 @@
+"""The runs that one process life has in hand, renewed while it lives.
+
+A killed process reports nothing, so a process that has reported a run as running
+renews a row that names it, until the run has ended. Schedulers sweep rows that are no
+longer renewed (silent_processes.py): their runs are lost. A process that was frozen, or
+cut off from the database, finds its row gone when it comes back, and reports its runs
+anew.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from celery_pecker.kernel.database import Database
+from celery_pecker.schedules.history.report import Report
+
+RENEWAL = 10.0
+"""Seconds between two renewals of an unchanged row."""
+LISTED = 1_000
+"""Runs of a row, at most: what is more is not known as lost."""
+
+LEFT = 0
+"""In place of a report: the run continues elsewhere, or its process is not known."""
+BEGUN = frozenset({int(Report.STARTED), int(Report.RUNNING)})
+ENDED = frozenset(
+    {
+        LEFT,
+        int(Report.SUCCEEDED),
+        int(Report.FAILED),
+        int(Report.OVERRUN),
+        int(Report.LOST),
+    }
+)
+
+Key = tuple[str, int, int]
+"""Entry, era, slot in microseconds."""
+
+
+class Life:
+    """The row of one process life. Of one thread at a time."""
+
+    def __init__(self, holder: uuid.UUID, host: str | None) -> None:
+        self._holder = holder
+        self._host = host
+        self._runs: dict[Key, int] = {}
+        """Epochs of the runs in hand."""
+        self._written: dict[Key, int] = {}
+        """The table's row, as far as this process knows."""
+        self._due = 0.0
+        self._not_before = 0.0
+
+    def note(self, name: str, era: int, due_us: int, epoch: int, report: int) -> None:
+        """Take in a report of this process: which run it has in hand, or no more."""
+        if report in BEGUN:
+            if len(self._runs) < LISTED:
+                self._runs[name, era, due_us] = epoch
+        elif report in ENDED:
+            self._runs.pop((name, era, due_us), None)
+
+    def rest(self, now: float) -> float:
+        """Return the seconds until the row is to be renewed."""
+        due = max(self._due, self._not_before)
+        return max(due - now, 0.0) if self._runs else float("inf")
+
+    def put_off(self, now: float) -> None:
+        """Ask nothing of the table until the usual time is over: it refuses."""
+        self._not_before = now + RENEWAL
+
+    def renew(
+        self, database: Database, now: float
+    ) -> tuple[int, dict[Key, int]] | None:
+        """Write the row where it is due, or has changed by now.
+
+        Return the database's time and the runs that a sweep has called lost although
+        they go on; None if there are none.
+        """
+        runs = self._runs
+        if now < self._not_before:
+            return None
+        if runs == self._written and (not runs or now < self._due):
+            return None
+        falsely_lost = None
+        if not runs:
+            database.change("end_life", holder=self._holder)
+        elif not database.change("renew_life", **self._row()):
+            if self._written:
+                both = {key: runs[key] for key in self._written if key in runs}
+                [(now_us,)] = database.run(
+                    "correct_lost_runs", now=None, **_columns(both)
+                )
+                falsely_lost = now_us, both
+            database.change("begin_life", host=self._host, **self._row())
+        self._written, self._due = dict(runs), now + RENEWAL
+        return falsely_lost
+
+    def _row(self) -> dict[str, object]:
+        epochs = [*self._runs.values()]
+        return {
+            "now": None,
+            "holder": self._holder,
+            "epochs": epochs,
+            **_columns(self._runs),
+        }
+
+
+def _columns(runs: dict[Key, int]) -> dict[str, object]:
+    return {
+        "names": [name for name, _, _ in runs],
+        "eras": [era for _, era, _ in runs],
+        "dues": [due_us for _, _, due_us in runs],
+    }

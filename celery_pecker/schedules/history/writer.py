@@ -1,0 +1,137 @@
+"""Writes the history while the scheduler sleeps.
+
+On a thread and a connection of its own: whatever the history table suffers (a lock, a
+slow disk, a missing right), no slot waits for it. It writes in small bites, and only
+while nothing is due, because the scheduler's thread shares the interpreter with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+
+from celery_pecker.kernel.backoff import Backoff
+from celery_pecker.kernel.clock import Clock
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured, PeckerError
+from celery_pecker.kernel.loop import Loop
+from celery_pecker.kernel.once_a_minute import OnceAMinute
+from celery_pecker.schedules.history.recorder import Recorder
+
+logger = logging.getLogger(__name__)
+
+BITE = 50
+"""Pages written at once; some milliseconds of work."""
+EVERY = 0.25
+"""Seconds between bites: at most 200 pages a second, for any number of entries."""
+MARGIN = 0.05
+"""Seconds that a bite may take: later than that before a wake-up none is begun."""
+LONGEST_INTERVAL = 5.0
+"""Seconds after which a bite is taken although something is always due."""
+NOTHING = 60.0
+CALLING_OFF = 1.0
+"""Seconds spent on having the server end a bite that it did not take in time."""
+
+_refused = OnceAMinute(logger)
+
+
+class HistoryWriter:
+    """Takes reports at any time and writes them when it is allowed to."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        database: Database,
+        *,
+        clock: Clock,
+        look: Callable[[], None] = lambda: None,
+        every: float = NOTHING,
+    ) -> None:
+        """Take a recorder and its own connection.
+
+        ``look`` is called on the writer's thread, each ``every`` seconds at least: it
+        may have more to note.
+        """
+        self.recorder = recorder
+        self._look = look
+        self._every = every
+        self.note = recorder.note
+        self._database = database
+        database.call_off(CALLING_OFF)
+        self._clock = clock
+        self._until = 0.0
+        self._wrote = clock.monotonic()
+        self._rested = self._wrote
+        """From this moment on another bite may be taken; the first one at once."""
+        self._loop = Loop(
+            self._step,
+            name="pecker-history",
+            clock=clock,
+            leave=self._leave,
+            backoff=Backoff(first=EVERY, most=10.0),
+        )
+
+    def start(self) -> None:
+        """Start its thread."""
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Write what one bite holds, and leave. Safe in a signal handler."""
+        self._loop.stop()
+
+    def join(self, timeout: float) -> bool:
+        """Wait until it has left; return whether it has."""
+        return self._loop.join(timeout)
+
+    def allow(self, until: float) -> None:
+        """Allow writing until that moment of the monotonic clock: nothing is due."""
+        self._until = until
+        if self.recorder.pending():
+            self._loop.wake()
+
+    def _step(self) -> float:
+        self._look()
+        rest = self._write()
+        # After the ends of runs are written: a death in between loses nothing.
+        return min(rest, self._renew())
+
+    def _write(self) -> float:
+        if not self.recorder.pending():
+            return self._every
+        now = self._clock.monotonic()
+        if now < self._rested:
+            return self._rested - now
+        overdue = self._wrote + LONGEST_INTERVAL
+        idle = now + MARGIN <= self._until or now >= overdue
+        if not idle and not self._loop.failing:
+            return overdue - now
+        self.recorder.flush(self._database, rows=BITE, now=now)
+        # After the write: a step that rests counts as a success, so that a database
+        # that refuses was asked four times a second, each time with a traceback.
+        self._wrote, self._rested = now, now + EVERY
+        return EVERY
+
+    def _renew(self) -> float:
+        """Renew the row of the runs in hand; return seconds until the next time.
+
+        Without rights on its table, or the table, reports are written all the same.
+        """
+        now = self._clock.monotonic()
+        try:
+            self.recorder.renew(self._database, now)
+        except Misconfigured as error:
+            self.recorder.life.put_off(now)
+            _refused.warning(
+                "lives",
+                "pecker: runs of a killed process are not known as lost: %s",
+                error,
+            )
+        return self.recorder.life.rest(now)
+
+    def _leave(self) -> None:
+        with suppress(PeckerError):  # nothing depends on it
+            if self.recorder.pending():
+                self.recorder.flush(self._database, rows=4 * BITE)
+            self.recorder.renew(self._database, self._clock.monotonic())
+        self._database.close()

@@ -1,0 +1,291 @@
+"""Runs of rows of an outbox (mode ``local``), on threads of this worker.
+
+A loop of its own takes as many rows as threads are free and rested; each thread reads
+its message, runs the task through Celery's tracer, and has the end written. No broker
+is involved, and a table that is away keeps none of another table's rows waiting.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC
+from typing import Any, NamedTuple
+
+from celery import Celery, states
+from celery.utils.time import maybe_iso8601
+from celery.worker.state import revoked
+from kombu.compression import decompress
+from kombu.exceptions import KombuError
+from kombu.serialization import loads, prepare_accept_content
+from kombu.utils.json import loads as loads_json
+
+from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.kernel.loop import Loop
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.outbox.model import Row
+from celery_pecker.outbox.runs import options
+from celery_pecker.outbox.runs.header import HEADER
+from celery_pecker.outbox.runs.load import MAX_THREADS, Load, Pace
+from celery_pecker.outbox.runs.messages import EXPIRED, REVOKED
+from celery_pecker.outbox.runs.options import Options
+from celery_pecker.outbox.runs.service import Service, Started, rotated
+from celery_pecker.schedules.local import tracer
+from celery_pecker.schedules.local.threads import Threads
+
+logger = logging.getLogger("celery_pecker.schedules.local")
+
+LOOK_INTERVAL = 2.0
+"""Seconds between two looks at the load, and at holds of before a step of the clock."""
+UNREADABLE = (KombuError, ValueError, TypeError, LookupError, AttributeError)
+"""What is raised of a message that cannot be read."""
+
+
+class Order(NamedTuple):
+    """A row that has started here."""
+
+    task: Any
+    started: Started
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Row and epoch: rows that start together have one epoch."""
+        return self.started.begun.id, self.started.begun.epoch
+
+
+class OutboxRunner:
+    """Takes rows of one outbox and runs them."""
+
+    def __init__(  # noqa: PLR0913  # all but the first three have a default
+        self,
+        app: Celery,
+        service: Service,
+        settings: Settings,
+        *,
+        hostname: str = "local@localhost",
+        pool_kind: str = "threads",
+        clock: Clock = SYSTEM,
+        name: str = "default",
+    ) -> None:
+        self._app: Any = app
+        self._service = service
+        self._slack = settings.clock_slack
+        self._hostname = hostname
+        self._kind = "gevent" if pool_kind == "gevent" else "threads"
+        self._clock = clock
+        self._database = Database.of(settings, role="outbox")
+        self._rows = service.rows(self._database)
+        self._load = Load()
+        self._pace = Pace(Load(threads=0), clock.monotonic())
+        self._look_at = float("-inf")
+        self._turn = 0
+        self._lock = threading.Lock()
+        self._open: dict[tuple[int, int], Order] = {}
+        self._complained: set[tuple[int, int]] = set()
+        self._counts: Counter[str] = Counter()
+        self._threads: Threads[Order] = Threads(
+            MAX_THREADS, self._run, name=f"pecker-outbox-{name}"
+        )
+        self._loop = Loop(
+            self._step,
+            name=f"pecker-outbox-{name}",
+            clock=clock,
+            leave=self._database.close,
+        )
+        self._tasks()  # what cannot be is refused before the start
+
+    def start(self) -> None:
+        """Take rows from now on."""
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Take no more rows; runs go on. Safe in a signal handler."""
+        self._loop.stop()
+        self._threads.stop()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the loop and for runs; return whether all have ended."""
+        end = self._clock.monotonic() + seconds
+        left = self._loop.join(seconds)
+        remaining = max(end - self._clock.monotonic(), 0.0)
+        return self._threads.join(remaining, self._clock.monotonic) and left
+
+    @property
+    def busy(self) -> int:
+        """How many runs are going."""
+        return len(self._open)
+
+    def stats(self) -> dict[str, Any]:
+        """Return counts since the start, and the load, for people."""
+        load = self._load
+        return {
+            "running": self.busy,
+            "threads": load.threads,
+            "only": None if load.only is None else [*load.only],
+            **{key: self._counts[key] for key in ("succeeded", "failed")},
+        }
+
+    # On the loop's thread
+
+    def _step(self) -> float:
+        now = self._clock.monotonic()
+        if now >= self._look_at:
+            self._look()
+            self._look_at = now + LOOK_INTERVAL
+        with self._lock:
+            free = self._pace.free(now)
+        if free and not self._loop.stopping:
+            self._take(free)
+        with self._lock:
+            wait = self._pace.wait(self._clock.monotonic())
+        left = self._look_at - self._clock.monotonic()
+        return max(left if wait is None else min(wait, left), 0.0)
+
+    def _look(self) -> None:
+        self._rows.mend(self._slack)
+        load = self._rows.load()
+        if load != self._load:
+            logger.info("pecker: recorded tasks are run under another load: %s", load)
+        self._load = load
+        now = self._clock.monotonic()
+        with self._lock:
+            self._pace.change(load, now)
+            late = [one for one in self._open.values() if one.started.held < now]
+        for order in late:
+            begun = order.started.begun
+            if order.key not in self._complained:
+                self._complained.add(order.key)
+                logger.warning(
+                    "pecker: the local run of the recorded task %s (row %d, attempt %d)"
+                    " goes on after its hold: a thread cannot be ended; another worker"
+                    " may run it",
+                    *(order.task.name, begun.id, begun.attempt),
+                )
+
+    def _take(self, free: int) -> None:
+        known = self._tasks()
+        names = [
+            name for name in rotated([*known], self._turn) if self._load.wants(name)
+        ]
+        self._turn += 1
+        sent = self._clock.monotonic()
+        taken = self._rows.take([(name, known[name]) for name in names], free)
+        for row, task in taken.parked:
+            logger.error(
+                "pecker: the recorded task %s (row %d) is parked: its last attempt has"
+                " not reported its end",
+                *(task, row),
+            )
+        orders = [
+            Order(
+                self._app.tasks[begun.task],
+                self._service.started(begun, known[begun.task], sent, self._kind),
+            )
+            for begun in taken.begun
+        ]
+        with self._lock:
+            count = len(orders) + len(taken.parked)
+            self._pace.took(len(orders), free - (count - len(orders)), sent)
+            self._open.update((one.key, one) for one in orders)
+        for order in orders:
+            self._threads.put(order)
+
+    def _tasks(self) -> Mapping[str, Options]:
+        """Return the tasks that this worker has: rows of others are left to others."""
+        return {
+            name: options.read(task, attempts=self._service.attempts)
+            for name, task in self._app.tasks.items()
+            if not name.startswith("celery.")
+        }
+
+    # On a thread of its own
+
+    def _run(self, order: Order) -> None:
+        well = False
+        try:
+            well = self._ran(order)
+        except DatabaseUnavailable as error:
+            logger.warning(
+                "pecker: the recorded task %s (row %d) is not started, and is due again"
+                " after its hold: %s",
+                *(order.task.name, order.started.begun.id, error),
+            )
+        finally:
+            now = self._clock.monotonic()
+            with self._lock:
+                self._pace.ended(now, well=well)
+                self._open.pop(order.key, None)
+                self._complained.discard(order.key)
+                self._counts["succeeded" if well else "failed"] += 1
+            self._loop.wake()
+
+    def _ran(self, order: Order) -> bool:
+        task, started = order
+        self._app.set_current()
+        stored = self._service.read(started.begun)
+        if stored is None:
+            return True
+        try:
+            args, kwargs, request = self._opened(stored)
+        except UNREADABLE as error:
+            self._service.fail(started, f"cannot be read: {error!r}", park=True)
+            logger.exception(
+                "pecker: the recorded task %s (row %d) is parked: it cannot be read",
+                *(task.name, started.begun.id),
+            )
+            return False
+        if (why := self._unwanted(request)) is not None:
+            if self._service.fail(started, why, park=True):
+                logger.warning(
+                    "pecker: the recorded task %s (row %d) is parked: %s",
+                    *(task.name, started.begun.id, why),
+                )
+            return False
+        request[HEADER] = (self._service, started)
+        ended = tracer.run(self._app, task, request, args, kwargs)
+        return ended.state in {states.SUCCESS, states.IGNORED}
+
+    def _unwanted(self, request: Mapping[str, Any]) -> str | None:
+        """Return why it is not run, as Celery's worker decides for a message."""
+        if request["correlation_id"] in revoked:
+            return REVOKED
+        expires = maybe_iso8601(request.get("expires"))
+        if expires is None:
+            return None
+        expires = expires if expires.tzinfo else expires.replace(tzinfo=UTC)
+        return EXPIRED if self._clock.now() > expires else None
+
+    def _opened(self, stored: Row) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+        """Return what a worker makes of the message."""
+        headers = loads_json(stored.headers)
+        body: Any = stored.body
+        if headers.get("compression"):
+            body = decompress(body, headers["compression"])
+        accept = prepare_accept_content(self._app.conf.accept_content)
+        args, kwargs, embed = loads(
+            body, stored.content_type, stored.content_encoding, accept=accept
+        )
+        request = {
+            **headers,
+            **(embed or {}),
+            "hostname": self._hostname,
+            # No caller waits for it, and an unreachable backend must not delay it.
+            "ignore_result": True,
+            "is_eager": False,
+            "utc": True,
+            "reply_to": None,
+            "properties": {},
+            "correlation_id": stored.task_id,
+            "delivery_info": {
+                "exchange": stored.exchange,
+                "routing_key": stored.routing_key,
+                "priority": stored.priority,
+                "redelivered": False,
+                "local": True,
+            },
+        }
+        return list(args), dict(kwargs), request

@@ -1,0 +1,348 @@
+"""Takes won slots and runs them on threads of this process."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from celery import Celery, states
+from celery.beat import ScheduleEntry
+
+from celery_pecker import deadline, signals
+from celery_pecker.brokers.publisher.dispatch import Dispatch, names_in
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.kernel.errors import BrokerUnavailable, NotStarted
+from celery_pecker.runs import Run, running
+from celery_pecker.schedules.history import Historian, NoHistory, Report
+from celery_pecker.schedules.local import tracer
+from celery_pecker.schedules.local.events import EventSender
+from celery_pecker.schedules.local.prepared_entry import (
+    Order,
+    Ready,
+    make_ready,
+    order_of,
+)
+from celery_pecker.schedules.local.threads import Threads
+from celery_pecker.schedules.local.unclaimed_log import UnclaimedLog
+
+logger = logging.getLogger("celery_pecker.schedules.local")
+
+DEEPEST = 1_000
+"""Slots that wait for a thread, at most: as many as one claim takes."""
+BACKLOG = 0.25
+"""Seconds: while a slot has waited longer than this for a thread, no more are claimed
+here, so that another worker wins them."""
+EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    states.SUCCESS: ("task-succeeded", ("result", "runtime")),
+    states.FAILURE: ("task-failed", ("exception", "traceback")),
+    states.RETRY: ("task-retried", ("exception", "traceback")),
+    states.REJECTED: ("task-rejected", ()),
+}
+"""Events of a run's end; a run that ignored itself has none."""
+
+
+class LocalRunner:
+    """The way out of slots that run where they were won.
+
+    To the scheduler it has the publisher's interface, but nothing leaves the process.
+    A gate as well: entries that still run here are left to other workers.
+    """
+
+    def __init__(  # noqa: PLR0913  # all but the first have a default
+        self,
+        app: Celery,
+        *,
+        now_us: Callable[[], int],
+        hostname: str = "",
+        threads: int = 8,
+        recorder: Historian | None = None,
+        schema: str = "public",
+        clock: Clock = SYSTEM,
+        pool_kind: str = "threads",
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Run nothing yet; ``now_us`` is asked for the database's time, for reports."""
+        self._app: Any = app
+        self._now_us = now_us
+        self._hostname = hostname or "local@localhost"
+        self._recorder = recorder or NoHistory()
+        self._schema = schema
+        self._clock = clock
+        self._kind = "gevent" if pool_kind == "gevent" else "threads"
+        self._ready: dict[str, Ready] = {}
+        self._lock = threading.Lock()
+        self._open: dict[str, Order] = {}
+        """What waits or goes, by the name of its entry."""
+        self._queue: dict[str, float] = {}
+        """Since when which entry waits for a thread, the longest first."""
+        self._missed: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
+        self._stopping = False
+        self._unclaimed = UnclaimedLog(clock)
+        self._threads: Threads[Order] = Threads(threads, self._run, name="pecker-run")
+        self._most = threads + DEEPEST
+        self.events = EventSender(app, self._hostname, wanted=wanted, clock=clock)
+
+    # What the scheduler asks
+
+    def prepare(self, entry: ScheduleEntry) -> None:
+        """Make the entry ready to run.
+
+        Raises:
+            Misconfigured: it cannot run here.
+        """
+        ready = make_ready(entry, self._app.tasks)
+        self._ready[ready.name] = ready
+
+    def forget(self, name: str) -> None:
+        """Forget an entry; its run that is under way goes on."""
+        self._ready.pop(name, None)
+
+    def ensure(self) -> None:
+        """Check that slots are taken.
+
+        Raises:
+            BrokerUnavailable: not any more; others may claim them.
+        """
+        if self._stopping:
+            message = "this worker stops: it takes no more local runs"
+            raise BrokerUnavailable(message)
+
+    def held(self, names: Sequence[str]) -> Collection[str]:
+        """Return those that are not to be claimed here now, as a gate does.
+
+        What still runs here would be missed; and when threads are scarce, another
+        worker may have some.
+        """
+        with self._lock:
+            waited = self._waited()
+            behind = waited > BACKLOG
+            still = [self._open[name] for name in names if name in self._open]
+        self._unclaimed.of_runs(still)
+        self._unclaimed.of_threads(
+            waited, running=self._threads.running, waiting=self._threads.waiting
+        )
+        return names if behind else [order.name for order in still]
+
+    def publish(
+        self, batch: Sequence[Dispatch], token: str, *, within: float = float("inf")
+    ) -> None:
+        """Run each slot of the batch as soon as a thread is free.
+
+        Raises:
+            NotStarted: some are not and will not be, and why; `done` names the others.
+            KeyError: an entry that was never prepared; nothing was started.
+        """
+        del token  # nothing is ever handed over twice
+        now = self._clock.monotonic()
+        orders = [order_of(self._ready[one.name], one, now, within) for one in batch]
+        refused: dict[str, str] = {}
+        taken: set[str] = set()
+        for order in orders:
+            why = self._take(order)
+            if why is None:
+                taken.add(order.task_id)
+                self._send_received(order)
+                self._threads.put(order)
+            else:
+                refused[order.task_id] = f"{order.name}: {why}"
+        if refused:
+            raise NotStarted("; ".join(refused.values()), done=names_in(batch, taken))
+
+    def take_missed(self) -> Counter[str]:
+        """Return slots, by entry, that were taken and not run since this was asked."""
+        with self._lock:
+            missed, self._missed = self._missed, Counter()
+        return missed
+
+    # What the worker asks
+
+    @property
+    def busy(self) -> int:
+        """How many runs are going."""
+        return self._threads.running
+
+    def stats(self) -> dict[str, int]:
+        """Return counts since the start, and what runs, for people."""
+        return {
+            "running": self._threads.running,
+            "waiting": self._threads.waiting,
+            "events_waiting": self.events.waiting,
+            "events_dropped": self.events.dropped,
+            **{
+                key: self._counts[key]
+                for key in ("started", "succeeded", "failed", "overrun", "missed")
+            },
+        }
+
+    def stop(self) -> None:
+        """Start no more runs; those that go, go on. Safe in a signal handler."""
+        if not self._stopping:
+            self._stopping = True
+            self._threads.stop()
+
+    close = stop
+
+    def abandon(self) -> None:
+        """Drop the connection in a fork of the worker: it is the parent's."""
+        self.events.abandon()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for runs that go and events that wait; return whether all have ended."""
+        end = self._clock.monotonic() + seconds
+        done = self._threads.join(seconds, self._clock.monotonic)
+        self.events.stop()
+        return self.events.join(max(end - self._clock.monotonic(), 0.0)) and done
+
+    # One slot
+
+    def _waited(self) -> float:
+        """Return the seconds of the run that has waited longest for a thread."""
+        now = self._clock.monotonic()
+        return now - next(iter(self._queue.values()), now)
+
+    def _take(self, order: Order) -> str | None:
+        """Keep the order; return why it cannot be taken, or None."""
+        with self._lock:
+            if self._stopping:
+                return "this worker stops"
+            if len(self._open) >= self._most:
+                return f"{len(self._open)} local runs are open here already"
+            other = self._open.get(order.name)
+            if other is not None:
+                return f"its slot of {other.due_at} still runs here"
+            self._open[order.name] = order
+            self._queue[order.name] = order.taken
+            return None
+
+    def _run(self, order: Order) -> None:
+        began = self._clock.monotonic()
+        with self._lock:
+            del self._queue[order.name]
+        try:
+            if self._stopping:
+                self._miss(order, "this worker stopped before a thread was free")
+            elif began >= order.latest:
+                self._miss(order, "too late when a thread was free")
+            else:
+                error = user_code.call_logging_errors(
+                    f"local run of {order.name}", self._start, order, began
+                )
+                if error is not None:  # its arguments, its deadline at the very end
+                    self._end(order, tracer.fallen(error), began)
+        finally:
+            with self._lock:
+                self._open.pop(order.name, None)
+
+    def _start(self, order: Order, began: float) -> None:
+        self._app.set_current()
+        args, kwargs = order.ready.arguments()
+        with running(self._run_of(order)), self._bounded(order):
+            # Nothing slow comes after this question: a process that was frozen until
+            # now does not start a run whose deadline is over.
+            if deadline.remaining() == 0.0:
+                self._miss(order, "its deadline was over before it could start")
+                return
+            self._note(order, Report.STARTED)
+            self._count("started")
+            self.events.send("task-started", order.ready.task, uuid=order.task_id)
+            ended = tracer.run(
+                *(self._app, order.ready.task, order.request(self._hostname)),
+                *(args, kwargs),
+            )
+        self._end(order, ended, began)
+
+    @contextmanager
+    def _bounded(self, order: Order) -> Iterator[None]:
+        """Run the block under the deadline, as strictly as the pool allows."""
+        if order.ends is None:
+            yield
+            return
+        with deadline.until(order.ends, order.name), deadline.enforce(self._kind):
+            yield
+
+    def _run_of(self, order: Order) -> Run:
+        header = order.header
+        return Run(
+            name=order.name,
+            due_at=order.due_at,
+            era=header["era"],
+            epoch=header["epoch"],
+            deadline=order.deadline,
+            schema=self._schema,
+        )
+
+    def _end(self, order: Order, ended: tracer.Ended, began: float) -> None:
+        now = self._clock.monotonic()
+        over = order.ends is not None and now >= order.ends
+        if over or isinstance(ended.error, deadline.DeadlineExceeded):
+            report, state = Report.OVERRUN, "overrun"
+        elif ended.state in (states.SUCCESS, states.IGNORED):
+            report, state = Report.SUCCEEDED, "succeeded"
+        else:
+            report, state = Report.FAILED, "failed"
+        self._note(order, report, ended.exception)
+        self._count(state)
+        task = order.ready.task
+        event = EVENTS.get(ended.state)
+        if event is not None:
+            kind, fields = event
+            self.events.send(
+                kind,
+                task,
+                uuid=order.task_id,
+                **{field: getattr(ended, field) for field in fields},
+            )
+        signals.run_ended.send(
+            signals.RunEnded(
+                name=order.name, task=task.name, state=state, seconds=now - began
+            )
+        )
+
+    def _miss(self, order: Order, why: str) -> None:
+        self._note(order, Report.REFUSED_LATE)
+        self._count("missed")
+        with self._lock:
+            self._missed[order.name] += 1
+        logger.warning("pecker: 1 slot missed (%s): %s", why, order.name)
+        signals.missed.send(signals.Missed(names=(order.name,), slots=1, reason=why))
+        self.events.send(
+            "task-revoked",
+            order.ready.task,
+            uuid=order.task_id,
+            terminated=False,
+            signum=None,
+            expired=True,
+        )
+
+    def _count(self, what: str) -> None:
+        with self._lock:
+            self._counts[what] += 1
+
+    def _note(self, order: Order, report: Report, error: str = "") -> None:
+        header, due_us = order.header, order.due_us
+        self._recorder.note(
+            *(order.name, due_us, header["era"], header["epoch"]),
+            *(self._now_us(), report, error),
+        )
+
+    def _send_received(self, order: Order) -> None:
+        ready = order.ready
+        self.events.send(
+            "task-received",
+            ready.task,
+            uuid=order.task_id,
+            name=ready.shadow or ready.task.name,
+            args=ready.argsrepr,
+            kwargs=ready.kwargsrepr,
+            root_id=order.task_id,
+            parent_id=None,
+            retries=0,
+            eta=None,
+            expires=None,
+        )

@@ -1,0 +1,123 @@
+"""What became of one slot that was claimed, by what was reported of it. Pure."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.schedules.overview.model import EntryDetail, SlotRow
+from celery_pecker.schedules.overview.verdicts import (
+    GAVE_UP,
+    REPORTED,
+    Answer,
+    Question,
+)
+
+WRITTEN_WITHIN_US = 15 * SECOND
+"""Reports are written in the pauses of a scheduler; after that they are missing."""
+
+At = Callable[[int], str]
+"""Shows an instant."""
+
+
+def of_slot(
+    question: Question, detail: EntryDetail, due_us: int, at: At
+) -> Iterator[Answer]:
+    """Return what became of one slot that was claimed."""
+    for pending in detail.pending:
+        if pending.due_us == due_us and not pending.asked:
+            yield Answer(
+                verdict="pending",
+                why=f"its slot of {at(due_us)} was claimed and the broker has not yet"
+                f" confirmed it (attempt {pending.attempt})",
+                advice="another scheduler publishes it again, with the same task id,"
+                " 15 s after its claim",
+            )
+    matching = [slot for slot in detail.slots if slot.due_us == due_us]
+    if matching:
+        late = detail.now_us - due_us >= WRITTEN_WITHIN_US
+        if matching[0].state == "published" and not late:
+            yield _sent(matching[0], at)
+        yield reported(matching[0], at)
+    else:
+        yield _unreported(question, detail, due_us, at)
+
+
+def reported(slot: SlotRow, at: At) -> Answer:
+    """Return what was reported of a slot."""
+    verdict, why, advice = REPORTED.get(
+        slot.state, (slot.state, f"its slot of {{due}}: {slot.state}", None)
+    )
+    if slot.state == "missed" and not slot.epoch:  # no replica ever claimed it
+        verdict, why, advice = GAVE_UP
+    words = {
+        "due": at(slot.due_us),
+        "when": at(slot.at_us),
+        "late": _late(slot.late_us),
+    }
+    return Answer(
+        verdict=verdict,
+        why=why.format(**words),
+        advice=advice.format(**words) if advice else None,
+        facts=[f"reported by {reporter(slot)}, epoch {slot.epoch}"],
+    )
+
+
+def _sent(slot: SlotRow, at: At) -> Answer:
+    """Return what can be known by now of a slot of the last seconds."""
+    return Answer(
+        verdict="published",
+        why=f"a message for its slot of {at(slot.due_us)} was handed to the broker at"
+        f" {at(slot.at_us)}{_late(slot.late_us)}; how its run ends is reported within"
+        " seconds of its end",
+        facts=[f"reported by {reporter(slot)}, epoch {slot.epoch}"],
+    )
+
+
+def _unreported(question: Question, detail: EntryDetail, due_us: int, at: At) -> Answer:
+    row = detail.row
+    holder = holder_name(row.holder, row.host)
+    if detail.now_us - due_us < WRITTEN_WITHIN_US:
+        return Answer(
+            verdict="claimed",
+            why=f"its slot of {at(due_us)} was claimed by {holder}; its outcome is"
+            " written within seconds",
+        )
+    if not detail.slots:
+        return Answer(
+            verdict="claimed",
+            why=f"its slot of {at(due_us)} was claimed by {holder}; nothing was ever"
+            " reported of this entry",
+            advice="pecker_history may be 0, or the scheduler's version older",
+        )
+    living = any(one.living for one in question.replicas if one.holder == row.holder)
+    if living:
+        return Answer(
+            verdict="claimed",
+            why=f"its slot of {at(due_us)} was claimed by {holder}, which reported"
+            " nothing of it",
+            advice="the scheduler may be frozen, or drop reports: see its log",
+        )
+    return Answer(
+        verdict="lost",
+        why=f"its slot of {at(due_us)} was claimed by {holder}, which is gone and"
+        " reported nothing: it died, perhaps before the message was out",
+        advice="delivery 'at_least_once' publishes such slots again",
+    )
+
+
+def _late(late_us: int | None) -> str:
+    return "" if late_us is None else f", {late_us / 1000:.1f} ms late"
+
+
+def reporter(slot: SlotRow) -> str:
+    """Return the process that reported of a slot."""
+    return holder_name(slot.holder, slot.host)
+
+
+def holder_name(holder: uuid.UUID | None, host: str | None) -> str:
+    """Return a process by its host and the beginning of its id."""
+    if holder is None:
+        return "no replica"
+    return f"{host or 'a host no longer known'} ({str(holder)[:8]})"

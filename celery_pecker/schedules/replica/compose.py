@@ -1,0 +1,184 @@
+"""How a replica is put together."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+
+from celery import Celery
+
+from celery_pecker.brokers.publisher import Publisher
+from celery_pecker.heartbeat import Heartbeat
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.user_code import Exited, no_exit
+from celery_pecker.schedules import tracing
+from celery_pecker.schedules.declarations import PeckerEntry
+from celery_pecker.schedules.engine.model import Entry, Message, StoredSchedule
+from celery_pecker.schedules.engine.pending_writes import PendingWrites
+from celery_pecker.schedules.engine.sending import Sending
+from celery_pecker.schedules.engine.service import Service
+from celery_pecker.schedules.engine.stored_sync import StoredSync
+from celery_pecker.schedules.history import HistoryWriter, NoHistory, Recorder
+from celery_pecker.schedules.replica.alarms import closed_databases_of
+from celery_pecker.schedules.replica.claimant import Claimant
+from celery_pecker.schedules.replica.dispatching import (
+    CombinedGate,
+    Destination,
+    Prepared,
+    RecordingGate,
+    Runs,
+    gate_of,
+)
+from celery_pecker.schedules.replica.replica import Replica
+from celery_pecker.schedules.replica.shared_history import SharedHistory
+from celery_pecker.schedules.stored.options import check_running
+from celery_pecker.schedules.stored.timings import Timings
+
+
+class Definitions:
+    """Reads rows for one replica; not for several threads."""
+
+    def __init__(
+        self,
+        app: Celery,
+        destination: Destination,
+        note_other_definitions: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._app = app
+        self.note_other_definitions = note_other_definitions
+        self._destination = destination
+        self._timings = Timings(app)
+
+    def entry(self, row: StoredSchedule) -> Entry:
+        """Return the entry; raise whatever is wrong with the row."""
+        try:
+            return self._timings.of_row(row)
+        except SystemExit as error:
+            message = f"stored schedule {row.name!r} raised {error!r}"
+            raise Exited(message) from error
+
+    def build(self, message: Message) -> None:
+        """Build the message; raise BrokerUnavailable, or what is wrong with the row."""
+        where = f"stored schedule {message.name!r}"
+        for key, kind, allowed in (
+            ("args", list, "a list"),
+            ("kwargs", dict, "an object"),
+        ):
+            value = getattr(message, key)
+            if not isinstance(value, kind):
+                text = f"{where}: {key} is {value!r}; allowed is {allowed}"
+                raise Misconfigured(text)
+        check_running(message.options, self._timings.allow_list)
+        with no_exit(where):
+            entry = PeckerEntry(
+                name=message.name,
+                task=message.task,
+                schedule=1.0,  # never read: the agenda has its due instants
+                args=tuple(message.args),
+                kwargs=message.kwargs,
+                options=message.options,
+                app=self._app,
+            )
+            wrong = self._destination.prepare(entry)
+        if wrong is not None:
+            text = f"{where}: its message cannot be built: {wrong}"
+            raise Misconfigured(text)
+
+    def forget(self, name: str) -> None:
+        """Forget the message."""
+        self._destination.forget(name)
+
+
+def compose(
+    claimant: Claimant,
+    *,
+    runs: Runs | None = None,
+    history: SharedHistory | None = None,
+    ended: Callable[[str], None] = lambda _: None,
+    note_other_definitions: Callable[[], None] = lambda: None,
+    freeze_heap: bool = True,
+) -> Replica:
+    """Return a replica, not yet started, of a claimant.
+
+    ``runs``: where slots run in this process, for a claimant of the kind 'local';
+    None: they are published.
+    ``history`` is another replica's, in the same process.
+    ``ended`` is called on the replica's thread if that ends by itself,
+    ``note_other_definitions`` when it sees stored schedules that replicas of the other
+    kind run.
+    """
+    app, settings, pace = claimant.app, claimant.settings, claimant.pace
+    repository, timekeeper = claimant.repository, claimant.timekeeper
+    databases, writer = [claimant.database], None
+    if history is None and settings.history:
+        chronicle = Database.of(settings, role="history")
+        databases.append(chronicle)
+        writer = HistoryWriter(
+            Recorder(repository.holder, settings.history), chronicle, clock=SYSTEM
+        )
+        history = SharedHistory(writer, [])
+    destination = runs or Publisher(
+        app, claimant.beat_schedule, timeout=settings.broker_timeout
+    )
+    stored = StoredSync(
+        *(claimant.agenda, repository.stored, timekeeper),
+        Definitions(app, destination, note_other_definitions),
+        every=pace.follow_every,
+    )
+    pending = PendingWrites(repository)
+    sending = Sending(
+        Prepared(
+            destination,
+            [claimant.beat_schedule.schedule[one.name] for one in claimant.entries],
+            _freeze_heap if freeze_heap else lambda: None,
+            clock=SYSTEM,
+        ),
+        pending,
+        timekeeper,
+        stored,
+        schema=settings.schema,
+        holder=str(repository.holder),
+        skew=settings.clock_skew,
+        trace=tracing.hook(settings),
+    )
+    gate = gate_of(settings, app)
+    remembering = RecordingGate(gate)
+    service = Service(
+        claimant.agenda,
+        repository,
+        timekeeper,
+        sending,
+        pending,
+        remembering if runs is None else CombinedGate(remembering, runs),
+        pace=pace,
+        stored=stored,
+        history=history or NoHistory(),
+        held=remembering.recent,
+    )
+    return Replica(
+        claimant=claimant,
+        service=service,
+        pending=pending,
+        databases=databases,
+        destination=destination,
+        runs=runs,
+        heart=Heartbeat(settings, kind=claimant.kind, clock=SYSTEM),
+        history=history,
+        writer=writer,
+        shut=closed_databases_of(gate),
+        held=remembering.recent,
+        ended=ended,
+    )
+
+
+def _freeze_heap() -> None:
+    """Leave all that was made at start out of later garbage collections.
+
+    Celery and a thousand prepared messages are a heap that a full collection walks
+    for 60 ms, and the next one always came in the middle of some wake-up: every tenth
+    slot or so was that much late.
+    """
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,222 @@
+"""The relays of one process: a thread for each outbox of its app.
+
+And for the table in the app's own schema, made here or not: the web process alone may
+make the `Outbox`, or another service record through `pecker intake`.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
+from celery_pecker.heartbeat import Heartbeat
+from celery_pecker.kernel.backoff import Backoff
+from celery_pecker.kernel.clock import SYSTEM, new_id
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.forks import abandon_in_forks
+from celery_pecker.kernel.loop import Loop
+from celery_pecker.kernel.schema_check import check_schema
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.outbox.relay import vacuum
+from celery_pecker.outbox.relay.batches import Batches
+from celery_pecker.outbox.relay.step import Relay
+from celery_pecker.outbox.runs.pushes import Pushes
+from celery_pecker.outbox.runs.services import DEFAULT
+
+logger = logging.getLogger("celery_pecker.outbox")
+
+LOOK_INTERVAL = 5.0
+"""Seconds between two looks at a table that cannot be served as it is, or that this app
+makes no `Outbox` for and in which nothing was seen yet."""
+
+
+class Relays:
+    """Delivers every outbox of an app; none holds another one up, or a schedule."""
+
+    def __init__(self, app: Any, *, kind: str) -> None:
+        self._all = [
+            _Running(app, one.name, one.settings, f"{kind}-outbox-{number}")
+            for number, one in enumerate(_outboxes(app))
+        ]
+        own = Settings.read(app.conf, main=app.main)
+        tables = [(one.dsn, one.schema) for one in self.settings.values()]
+        if (own.dsn, own.schema) not in tables and DEFAULT not in self.settings:
+            number = len(self._all)
+            kind = f"{kind}-outbox-{number}"
+            self._all.append(_Running(app, DEFAULT, own, kind, dormant=True))
+        abandon_in_forks(self)
+
+    @property
+    def settings(self) -> dict[str, Settings]:
+        """The settings of each outbox, by its name."""
+        return {one.name: one.settings for one in self._all}
+
+    def start(self) -> None:
+        """Start the threads."""
+        for one in self._all:
+            one.loop.start()
+
+    def stop(self) -> None:
+        """Claim nothing more, and leave. Safe in a signal handler, idempotent."""
+        for one in self._all:
+            one.stop()
+
+    def join(self, timeout: float) -> bool:
+        """Wait for the batches in flight, all together; return whether all left."""
+        until = SYSTEM.monotonic() + timeout
+        left = True
+        for one in self._all:
+            left &= one.loop.join(max(until - SYSTEM.monotonic(), 0.0))
+        return left
+
+    @property
+    def alive(self) -> bool:
+        """Whether all threads turn, servers or no servers."""
+        return all(one.dormant or one.heart.beats for one in self._all)
+
+    def abandon(self) -> None:
+        """Drop the connections in a fork: they are the parent's."""
+        for one in self._all:
+            one.database.abandon()
+            one.vacuum_database.abandon()
+            one.publisher.abandon()
+
+    def info(self) -> list[dict[str, Any]]:
+        """Return what people may want to know, as JSON can say it."""
+        return [
+            {"kind": "outbox", "name": one.name, **asdict(one.relay.tally)}
+            for one in self._all
+            if not one.dormant
+        ]
+
+
+class _Running:
+    """One outbox, and the thread that delivers it."""
+
+    def __init__(
+        self,
+        app: Any,
+        name: str,
+        settings: Settings,
+        kind: str,
+        *,
+        dormant: bool = False,
+    ) -> None:
+        """``dormant``: deliver nothing until the table has a row."""
+        self.dormant = dormant
+        self.name = name
+        self.settings = settings
+        self.database = Database.of(settings, role="relay")
+        self.publisher = StoredPublisher(app, timeout=settings.broker_timeout)
+        self.heart = Heartbeat(settings, kind=kind, clock=SYSTEM)
+        self.relay = Relay(
+            Batches(self.database, new_id(), hold=settings.outbox_hold),
+            self.publisher,
+            decode=_decode,
+            clock=SYSTEM,
+            hold=settings.outbox_hold,
+            interval=settings.outbox_interval,
+            name=name,
+        )
+        self.pushes = Pushes(
+            self.database,
+            self.publisher,
+            settings,
+            decode=_decode,
+            clock=SYSTEM,
+            name=name,
+        )
+        self.loop = Loop(
+            self._step,
+            name=f"pecker-{kind}",
+            clock=SYSTEM,
+            leave=self._leave,
+            backoff=Backoff(most=5.0),
+        )
+        self.vacuum_database = Database(
+            settings.dsn,
+            schema=settings.schema,
+            timeout=vacuum.TIMEOUT,
+            role="vacuum",
+        )
+        self.vacuuming = Loop(
+            vacuum.Vacuum(
+                self.vacuum_database,
+                lambda: self.relay.tally.sent,
+                clock=SYSTEM,
+                name=name,
+            ).step,
+            name=f"pecker-{kind}-vacuum",
+            clock=SYSTEM,
+            backoff=Backoff(most=60.0),
+        )
+        self._app_name = settings.app
+        self._stopped = self._vacuums = False
+        self._complaint = self._logged = ""
+
+    def stop(self) -> None:
+        """Let the step in flight end, then leave."""
+        self._stopped = True
+        self.relay.stop()
+        self.vacuuming.stop()
+        self.loop.stop()
+
+    def _step(self) -> float:
+        if not self.dormant:
+            self.heart.beat()
+        try:
+            if not self.database.connected:
+                self.relay.reconnected()
+                check_schema(self.database, app=self._app_name)
+            if self.dormant:
+                [(used,)] = self.database.run("read_outbox_used")
+                if not used:
+                    self.database.close()
+                    return LOOK_INTERVAL
+                self.heart.beat()
+                self.dormant = False
+            if not self._vacuums:
+                self._vacuums = True
+                self.vacuuming.start()
+            pause = self.relay.step()
+            if self.relay.tally.broker is None and not self._stopped:
+                pause = min(pause, self.pushes.step())
+        except Misconfigured as error:
+            # A migration or a grant may follow: no reason to end the process.
+            # A dormant one logs it at its second look: if the scheduler needs what is
+            # missing, it has reported it by then, and the process may have ended.
+            text = str(error)
+            if text != self._logged and (not self.dormant or text == self._complaint):
+                logger.error("pecker: outbox %s is not delivered: %s", self.name, text)  # noqa: TRY400  # one line says it
+                self._logged = text
+            self._complaint = text
+            self.database.close()
+            return LOOK_INTERVAL
+        self._complaint = self._logged = ""
+        return pause
+
+    def _leave(self) -> None:
+        self.publisher.close()
+        self.database.close()
+        if self._stopped:
+            self.heart.stop()
+
+
+def _outboxes(app: Any) -> list[Any]:
+    """Return the outboxes of an app; one that has none has not imported them."""
+    if "celery_pecker.outbox.app" not in sys.modules:
+        return []
+    from celery_pecker.outbox.app import outboxes  # noqa: PLC0415  # as above
+
+    return [*outboxes(app)]
+
+
+def _decode(declare: str | None) -> list[Any]:
+    """Return the queues and exchanges of a row; raise ValueError."""
+    from celery_pecker.outbox.entities import decode  # noqa: PLC0415  # kombu's entities
+
+    return decode(declare)

@@ -1,0 +1,178 @@
+"""What beat and workers hold in their hands."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from celery_pecker import signals
+from celery_pecker.alarms.evaluation import Held, Shut
+from celery_pecker.heartbeat import Heartbeat
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.forks import abandon_in_forks
+from celery_pecker.kernel.loop import Loop
+from celery_pecker.kernel.schema_check import check_schema
+from celery_pecker.schedules.engine.model import Entry
+from celery_pecker.schedules.engine.pending_writes import PendingWrites
+from celery_pecker.schedules.engine.service import Service
+from celery_pecker.schedules.history import HistoryWriter
+from celery_pecker.schedules.replica.claimant import Claimant
+from celery_pecker.schedules.replica.dispatching import Destination, Runs
+from celery_pecker.schedules.replica.shared_history import SharedHistory
+
+LAST_BATCH = 0.4
+"""Seconds that a stop waits for the batch in flight, so that a deploy loses no slot."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one replica did since it started."""
+
+    won: int = 0
+    missed: int = 0
+    thread: int = 0
+    """Events of other replicas of this process come on other threads."""
+
+    def count_this_thread(self) -> None:
+        """Count from now on what the calling thread does."""
+        self.thread = threading.get_ident()
+
+    def woke(self, event: signals.Woke) -> None:
+        """Count what a wake-up won."""
+        if threading.get_ident() == self.thread:
+            self.won += event.won
+
+    def missing(self, event: signals.Missed) -> None:
+        """Count what will have no run."""
+        if threading.get_ident() == self.thread:
+            self.missed += event.slots
+
+
+@dataclass(slots=True, kw_only=True, weakref_slot=True, eq=False)
+class Replica:
+    """A scheduler of this process, with its thread."""
+
+    claimant: Claimant
+    service: Service
+    pending: PendingWrites
+    databases: list[Database]
+    destination: Destination
+    runs: Runs | None
+    """The destination, if slots run in this process; None: they are published."""
+    heart: Heartbeat
+    history: SharedHistory | None
+    writer: HistoryWriter | None
+    """None: another replica's is used, or none writes."""
+    shut: Shut | None
+    """What its gate lets nothing through to; None: it cannot say."""
+    held: Held
+    """What its gate held back lately."""
+    ended: Callable[[str], None]
+    """Called on the loop's thread, with a reason, if that ends unasked."""
+    tally: Tally = field(default_factory=Tally)
+    stopping: bool = False
+    """Whether it was asked to stop: an end before that is a failure."""
+    loop: Loop = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Register for forks, and with the counters."""
+        self.loop = Loop(
+            self._step,
+            name=f"pecker-{self.claimant.kind}",
+            clock=SYSTEM,
+            leave=self._leave,
+        )
+        abandon_in_forks(self)
+        signals.woke.connect(self.tally.woke)
+        signals.missed.connect(self.tally.missing)
+
+    def start(self) -> None:
+        """Start the loop."""
+        if self.writer is not None:
+            self.writer.start()
+        self.loop.start()
+
+    def stop(self) -> None:
+        """Claim nothing more, and leave. Safe in a signal handler, idempotent."""
+        self.stopping = True
+        self.service.stop()
+        self.loop.stop()
+
+    def join(self, timeout: float = LAST_BATCH) -> bool:
+        """Wait for the batch in flight; whether the loop has left."""
+        return self.loop.join(timeout)
+
+    def close_history(self, timeout: float = LAST_BATCH) -> None:
+        """Have the last reports written, if that is possible at once."""
+        if self.writer is not None:
+            self.writer.stop()
+            self.writer.join(timeout)
+
+    @property
+    def entries(self) -> list[Entry]:
+        """What code declares for its kind."""
+        return self.claimant.entries
+
+    @property
+    def failure(self) -> str | None:
+        """Why it ended without being asked to; None while all is well."""
+        if self.loop.failure is not None:
+            return str(self.loop.failure)
+        if self.loop.dead:
+            return "the scheduler's thread has ended; see the log above"
+        return None
+
+    @property
+    def idle(self) -> float | None:
+        """Seconds since the last good step; None before the first."""
+        turned = self.loop.turned
+        return None if turned is None else SYSTEM.monotonic() - turned
+
+    @property
+    def alive(self) -> bool:
+        """Whether the loop turns, servers or no servers."""
+        return self.heart.beats
+
+    def _step(self) -> float:
+        """Do all that is due now, on the loop's thread; return the seconds to sleep."""
+        self.tally.count_this_thread()
+        self.heart.beat()
+        database = self.claimant.database
+        if not database.connected:
+            check_schema(database, app=self.claimant.settings.app)
+        if self.runs is not None:
+            self.pending.count_missed(self.runs.take_missed())
+        return self.service.step()
+
+    def _leave(self) -> None:
+        """Close what the loop used, on its thread; log an unrequested end."""
+        signals.woke.disconnect(self.tally.woke)
+        signals.missed.disconnect(self.tally.missing)
+        self.destination.close()
+        self.claimant.database.close()
+        if self.stopping:
+            self.heart.stop()
+        else:
+            self.ended(str(self.loop.failure or "its thread has ended; see the log"))
+
+    def abandon(self) -> None:
+        """Let go of the connections of the process that this one was forked from."""
+        for database in self.databases:
+            database.abandon()
+        self.destination.abandon()
+
+    def info(self) -> dict[str, Any]:
+        """Return what people may want to know, as JSON can say it."""
+        idle = self.idle
+        return {
+            "kind": self.claimant.kind,
+            "holder": str(self.claimant.repository.holder),
+            "entries": self.service.entries,
+            "unreadable": self.service.unreadable,
+            "won": self.tally.won,
+            "missed": self.tally.missed,
+            "last_turn": None if idle is None else round(idle, 3),
+        }

@@ -1,0 +1,196 @@
+"""What people store of a schedule, checked: the one validator for code, CLI and forms.
+
+Nothing here asks a server: what can be wrong with a definition is refused before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from celery_pecker.schedules.declarations import storable
+from celery_pecker.schedules.stored import options as options_of
+from celery_pecker.schedules.stored import schedule_to_json
+from celery_pecker.schedules.stored.checks import check_name, checked_json, refuse
+from celery_pecker.schedules.stored.timings import Timings
+
+FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+DURATIONS = ("timeout", "grace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A stored schedule as people define it, checked."""
+
+    name: str
+    task: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+    options: dict[str, Any]
+    schedule: dict[str, Any]
+    policies: dict[str, Any]
+    run: str
+    start: datetime | None
+    end: datetime | None
+    once: bool
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON, for the history."""
+        plain = asdict(self)
+        del plain["name"]
+        for key in ("start", "end"):
+            plain[key] = plain[key] and plain[key].isoformat()
+        return plain
+
+    @property
+    def timing(self) -> tuple[object, ...]:
+        """What decides when it is due: where an edit changes it, slots count anew."""
+        when = json.dumps(self.schedule, sort_keys=True)
+        return when, self.start, self.end, self.once
+
+
+class Validator:
+    """Checks definitions for one app."""
+
+    def __init__(
+        self, app: Any, timings: Timings, allow_list: Sequence[str] | None
+    ) -> None:
+        self._app = app
+        self._timings = timings
+        self._allow_list = allow_list
+
+    def allowed(self, task: str) -> bool:
+        """Return whether a stored schedule may run the task."""
+        return options_of.allowed(task, self._allow_list)
+
+    def check(  # noqa: PLR0913  # all options of a schedule
+        self,
+        name: str,
+        *,
+        task: str,
+        schedule: Any,
+        args: Any = (),
+        kwargs: Any = None,
+        options: Any = None,
+        policies: Mapping[str, Any],
+        run: Any = None,
+        start: Any = None,
+        end: Any = None,
+        once: Any = False,
+    ) -> Definition:
+        """Return a checked definition.
+
+        Raises:
+            InvalidField: one field is wrong.
+        """
+        check_name(name)
+        self._check_task(task)
+        if not isinstance(once, bool):
+            refuse("once", once, "True or False")
+        document = schedule_to_json.to_json(schedule)
+        first = self.instant("start", start)
+        last = self.instant("end", end)
+        if first is not None and last is not None and last < first:
+            refuse("end", str(end), f"none before the start, {first.isoformat()}")
+        if "once" in document:
+            if first is not None or last is not None:
+                field = "end" if first is None else "start"
+                refuse(field, str(first or last), "none beside a schedule 'once'")
+            self.instant("schedule", document["once"])
+            once = True
+        listed = checked_json("args", _listed(args), list)
+        named = checked_json("kwargs", {} if kwargs is None else kwargs, dict)
+        chosen = _options(options)
+        options_of.check(chosen, self._allow_list, (listed, named))
+        definition = Definition(
+            name=name,
+            task=task,
+            args=listed,
+            kwargs=named,
+            options=chosen,
+            schedule=document,
+            policies=_policies(policies),
+            run=str("dispatch" if run is None else run),
+            start=first,
+            end=last,
+            once=once,
+        )
+        self._timings.entry(
+            name,
+            task=task,
+            schedule=document,
+            policies=definition.policies,
+            run=definition.run,
+            start=first,
+            end=last,
+            once_at=LAST if once and "once" not in document else None,
+        )
+        return definition
+
+    def instant(self, field: str, value: Any) -> datetime | None:
+        """Return an instant; a naive one is local time of the app's zone.
+
+        Raises:
+            InvalidField: it is none.
+        """
+        if value is None:
+            return None
+        moment = value
+        if isinstance(value, str):
+            try:
+                moment = datetime.fromisoformat(value)
+            except ValueError:
+                moment = None
+        if isinstance(moment, datetime):
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=self._app.timezone)
+            try:
+                moment = moment.astimezone(UTC)
+            except OverflowError:
+                moment = None
+        if not isinstance(moment, datetime) or not FIRST <= moment < LAST:
+            allowed = (
+                "a datetime of 1970 to 8999, or its text, as '2026-11-23 10:00';"
+                " without an offset it is local time of the app's zone"
+            )
+            refuse(field, value, allowed)
+        return moment
+
+    def _check_task(self, task: object) -> None:
+        if not isinstance(task, str) or not storable(task):
+            refuse("task", task, "the name of a task, 1 to 1000 bytes without NUL")
+        options_of.check_task(task, self._allow_list)
+
+
+def _listed(args: Any) -> Any:
+    return [*args] if isinstance(args, tuple) else args
+
+
+def _options(options: Any) -> dict[str, Any]:
+    checked = {} if options is None else options
+    if isinstance(checked, dict):
+        if "pecker" in checked:
+            refuse("options", checked, "those of apply_async; policies are arguments")
+        headers = checked.get("headers")
+        if headers is not None and not isinstance(headers, Mapping):
+            refuse("options", checked, "a dict under 'headers'")
+    result: dict[str, Any] = checked_json("options", checked, dict)
+    return result
+
+
+def _policies(policies: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in policies.items():
+        if value is None:
+            continue
+        plain = value.total_seconds() if isinstance(value, timedelta) else value
+        if key in DURATIONS and isinstance(plain, float):
+            plain = schedule_to_json.number(plain)
+        values[key] = str(plain) if isinstance(plain, str) else plain
+    checked: dict[str, Any] = {}
+    for key, value in values.items():
+        checked[key] = checked_json(key, [value], list)[0]
+    return checked

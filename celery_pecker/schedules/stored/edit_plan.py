@@ -1,0 +1,204 @@
+"""What an edit of a stored schedule writes, from what is there. Asks no server."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NoReturn
+
+from celery_pecker.kernel.clock import from_us, to_us
+from celery_pecker.kernel.errors import InvalidField, VersionConflict
+from celery_pecker.schedules.engine.grid import latest
+from celery_pecker.schedules.engine.model import NEVER_US, Entry
+from celery_pecker.schedules.stored import anchor
+from celery_pecker.schedules.stored.definition import Definition
+from celery_pecker.schedules.stored.model import ScheduleRow
+from celery_pecker.schedules.stored.rows import Current, Reading
+from celery_pecker.schedules.stored.timings import Timings, following
+
+RIVALS = 10
+"""How often a name may appear between two statements of ours before it is an error."""
+LATE_US = 60_000_000
+"""A single instant that has passed for longer is refused: it is a mistake."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """The user of an edit, and the version that it is for."""
+
+    version: int | None = None
+    """None: whichever there is; 0: there must be none."""
+    by: str | None = None
+    """None: the database's user."""
+    paused: bool | None = None
+    """None: as it is."""
+    in_code: bool = False
+    """Whether this app's beat_schedule declares the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEdit:
+    """An edit that may be written."""
+
+    wanted: Definition
+    current: Current
+    entry: Entry
+    values: dict[str, Any]
+    """The columns of ``write_schedules``."""
+
+
+class EditPlanner:
+    """Decides what edits write."""
+
+    def __init__(self, timings: Timings, reading: Reading) -> None:
+        self._timings = timings
+        self._reading = reading
+
+    def decide(self, wanted: Definition, edit: Edit, current: Current) -> PlannedEdit:
+        """Return what an edit writes.
+
+        Raises:
+            InvalidField: code declares the name, or it would never run.
+            VersionConflict: it has not the version that the edit is for.
+        """
+        if edit.in_code:
+            refuse_code(current.name, "this app's beat_schedule declares it")
+        check_version(current, edit.version)
+        if current.by_code:
+            refuse_code(current.name, "the code of a living scheduler declares it")
+        same = self._same(wanted, current)
+        once_at, new = self._timed(wanted, current, same=same)
+        hot = anchor.Hot(
+            executed_us=current.executed_us or current.now_us,
+            now_us=current.now_us,
+            paused=current.paused or bool(edit.paused),
+        )
+        paused = edit.paused
+        if not current.there:
+            where, paused = anchor.first(hot), bool(edit.paused)
+        elif same:
+            where = anchor.Anchor()
+        else:
+            where = anchor.changed(self._reading.entry(current), new, hot)
+        change = "changed" if current.there else "created"
+        if current.removed_at is not None:
+            change = "returned"
+        values = self._written(wanted, new, where, current)
+        values |= {"once_at": once_at, "paused": paused, "change": change}
+        values["by"] = edit.by or f"db:{current.who}"
+        return PlannedEdit(wanted, current, new, values)
+
+    def row(self, decided: PlannedEdit, created_at: datetime) -> ScheduleRow:
+        """Return the row that an edit has just written."""
+        return self._reading.written(
+            decided.current,
+            decided.wanted,
+            decided.values,
+            created_at=created_at,
+            entry=decided.entry,
+        )
+
+    def _timed(
+        self, wanted: Definition, current: Current, *, same: bool
+    ) -> tuple[datetime | None, Entry]:
+        """Return the single instant of an edit and its entry; refuse what is over."""
+        after_us = max(current.now_us, current.executed_us or 0)
+        if "once" in wanted.schedule:
+            at_us = to_us(datetime.fromisoformat(wanted.schedule["once"]))
+            if same and current.once_at is not None:
+                return current.once_at, self._entry(wanted, current.once_at)
+            if current.now_us - at_us > LATE_US:
+                now = from_us(current.now_us).isoformat()
+                message = (
+                    f"schedule: once is {from_us(at_us).isoformat()}, and now is {now};"
+                    " allowed is an instant to come"
+                )
+                raise InvalidField(message, field="schedule")
+            at_us = max(at_us, after_us + 1)
+            return from_us(at_us), self._entry(wanted, from_us(at_us))
+        if same:
+            return current.once_at, self._entry(wanted, current.once_at)
+        entry = self._entry(wanted, None)
+        period_us = anchor.period_of(entry)
+        if period_us is not None and current.there and not wanted.once:
+            after_us = latest(current.executed_us or after_us, period_us, after_us)
+        next_us = following(entry, after_us, after_us)
+        if next_us >= NEVER_US:
+            field = "schedule" if wanted.end is None else "end"
+            now = from_us(current.now_us).isoformat()
+            message = (
+                f"{field} leaves no run after now, {now};"
+                " allowed is a schedule that comes"
+            )
+            raise InvalidField(message, field=field)
+        if not wanted.once:
+            return None, entry
+        return from_us(next_us), self._entry(wanted, from_us(next_us))
+
+    def _entry(self, wanted: Definition, once_at: datetime | None) -> Entry:
+        return self._timings.entry(
+            wanted.name,
+            task=wanted.task,
+            schedule=wanted.schedule,
+            policies=wanted.policies,
+            run=wanted.run,
+            start=wanted.start,
+            end=wanted.end,
+            once_at=once_at,
+        )
+
+    def _same(self, wanted: Definition, current: Current) -> bool:
+        """Return whether an edit leaves alone when the entry is due.
+
+        A single run that is over is scheduled anew by any edit.
+        """
+        if not current.there or current.done:
+            return False
+        before = self._reading.definition(current)
+        return before is not None and before.timing == wanted.timing
+
+    def _written(
+        self, wanted: Definition, new: Entry, where: anchor.Anchor, current: Current
+    ) -> dict[str, Any]:
+        policy = new.policy
+        return {
+            "name": wanted.name,
+            "task": wanted.task,
+            "args": json.dumps(wanted.args),
+            "kwargs": json.dumps(wanted.kwargs),
+            "options": json.dumps(wanted.options),
+            "schedule": json.dumps(wanted.schedule),
+            "policies": json.dumps(wanted.policies),
+            "run": wanted.run,
+            "starts_at": wanted.start,
+            "ends_at": wanted.end,
+            "once": wanted.once,
+            "version": current.version + 1,
+            "at": from_us(current.now_us),
+            "executed_at": (
+                None if where.executed_us is None else from_us(where.executed_us)
+            ),
+            "described": new.described,
+            "delivery": policy.delivery.value,
+            "period_us": new.period_us,
+            "timeout_us": policy.timeout_us,
+            "asked": [from_us(one) for one in where.asked_us],
+            "definition": json.dumps(wanted.document()),
+        }
+
+
+def check_version(current: Current, expected: int | None) -> None:
+    """Refuse an edit for another version than there is."""
+    actual = current.version if current.there else 0
+    if expected is not None and expected != actual:
+        raise VersionConflict(current.name, expected=expected, actual=actual)
+
+
+def refuse_code(name: str, why: str) -> NoReturn:
+    """Refuse a name that code has."""
+    message = (
+        f"name is {name!r}, and {why}; allowed is a name that no code declares: change"
+        " the code, or choose another"
+    )
+    raise InvalidField(message, field="name")

@@ -1,0 +1,293 @@
+"""When a stored schedule is due: the same for replicas, edits and people.
+
+A plain interval is a grid that the claim works out in SQL. All else gives instants in
+Python: calendars, crontab, solar, a grid with a start or an end, a single instant.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from celery import Celery
+from celery.schedules import schedule
+
+from celery_pecker.calendars import Jittered, Splayed
+from celery_pecker.kernel.clock import from_us, to_us
+from celery_pecker.kernel.errors import InvalidField, Misconfigured
+from celery_pecker.schedules.declarations import POLICIES, policy
+from celery_pecker.schedules.engine.bounds import Bounded, Grid, Single
+from celery_pecker.schedules.engine.grid import latest
+from celery_pecker.schedules.engine.model import (
+    NEVER_US,
+    Delivery,
+    Entry,
+    Policy,
+    Recurrence,
+    RunMode,
+    StoredSchedule,
+)
+from celery_pecker.schedules.recurrence import (
+    CachedRecurrence,
+    in_words,
+    period_us,
+    recurrence,
+)
+from celery_pecker.schedules.stored import schedule_from_json
+from celery_pecker.schedules.stored.options import check_task
+
+SECOND = 1_000_000
+SHARED = 4_096
+"""Different timings that are kept, for the entries that have the same."""
+ORDER = ("run", "misfire", "catch_up", "timeout", "delivery", "grace")
+"""In which policies are checked: what a policy depends on comes before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What entries with the same schedule and policies have in common."""
+
+    described: str
+    policy: Policy
+    period_us: int | None
+    recurrence: Recurrence | None
+    """None: a grid, or it goes by the entry's name."""
+    schedule: Any
+    """The schedule."""
+
+
+class Timings:
+    """Reads stored rows into entries; what rows have in common is made once."""
+
+    def __init__(self, app: Celery, conf: Mapping[str, Any] | None = None) -> None:
+        self._app = app
+        self._conf = app.conf if conf is None else conf
+        self.allow_list = self._conf.get("pecker_allowed_tasks")
+        """Names and patterns of the tasks that stored rows may run; None: all."""
+        self._shared = lru_cache(maxsize=SHARED)(self._timing)
+
+    def entry(  # noqa: PLR0913  # the columns of a row
+        self,
+        name: str,
+        *,
+        task: str,
+        schedule: str | Mapping[str, Any],
+        policies: str | Mapping[str, Any],
+        run: str,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        once_at: datetime | None = None,
+        version: int | None = None,
+        edit: int = 0,
+    ) -> Entry:
+        """Return the entry of a row; JSON columns as text or read.
+
+        Raises:
+            InvalidField: it cannot be read, as after an edit by hand.
+        """
+        when, how = _text(schedule), _text(policies)
+        timing = self._shared(when, how, run, start, end, once_at)
+        recurs = timing.recurrence
+        if recurs is None and timing.period_us is None:
+            recurs = self._recurrence(timing.schedule, name, start, end)
+        return Entry(
+            name=name,
+            task=task,
+            described=timing.described,
+            policy=timing.policy,
+            period_us=timing.period_us,
+            recurrence=recurs,
+            version=version,
+            edit=edit,
+        )
+
+    def of_row(self, row: StoredSchedule) -> Entry:
+        """Return the entry of a row as replicas read it; raise as `entry` does.
+
+        Also for a task that pecker_allowed_tasks does not name: the row may have been
+        written by an app without that setting, or before it was set.
+        """
+        check_task(row.task, self.allow_list)
+        return self.entry(
+            row.name,
+            task=sys.intern(row.task),
+            schedule=row.schedule,
+            policies=row.policies,
+            run=row.run,
+            start=_instant(row.starts_us),
+            end=_instant(row.ends_us),
+            once_at=_instant(row.once_us if row.once else None),
+            version=row.version,
+            edit=row.edit,
+        )
+
+    def words(
+        self,
+        name: str,
+        schedule: Mapping[str, Any],
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        once: bool = False,
+        once_at: datetime | None = None,
+    ) -> str:
+        """Return the schedule in a sentence."""
+        recurs = schedule_from_json.of_json(schedule)
+        zone = self._app.timezone
+
+        def shown(at: datetime) -> str:
+            return at.astimezone(zone).isoformat(" ", "seconds")
+
+        if isinstance(recurs, schedule_from_json.Once):
+            return f"once, at {shown(once_at or recurs.at)}"
+        text = in_words(recurs, self._app, name)
+        if start is not None:
+            text += f", from {shown(start)}"
+        if end is not None:
+            text += f", until {shown(end)}"
+        if once:
+            text = f"once: the first of {text}"
+            text += "" if once_at is None else f" ({shown(once_at)})"
+        return text
+
+    def _timing(  # the columns of a row
+        self,
+        when: str,
+        how: str,
+        run: str,
+        start: datetime | None,
+        end: datetime | None,
+        once_at: datetime | None,
+    ) -> Timing:
+        recurs = schedule_from_json.of_json(_read(when))
+        if isinstance(recurs, schedule_from_json.Once) and once_at is None:
+            once_at = recurs.at
+        every_us = None
+        instants: Recurrence | None = None
+        if type(recurs) is schedule:
+            every_us = int(recurs.seconds * SECOND + 0.5)
+        bounded = start is not None or end is not None
+        period = period_us(recurs) if not bounded and once_at is None else None
+        if once_at is not None:
+            instants = Single(to_us(once_at))
+        elif period is None and not _goes_by_name(recurs):
+            instants = self._recurrence(recurs, "", start, end)
+        return Timing(
+            described=_described(when, start, end, once_at),
+            policy=self._policy(_read(how), run, recurs, every_us, once_at is not None),
+            period_us=period,
+            recurrence=instants,
+            schedule=recurs,
+        )
+
+    def _recurrence(
+        self, recurs: Any, name: str, start: datetime | None, end: datetime | None
+    ) -> Recurrence:
+        start_us, end_us = _us(start), _us(end)
+        every = period_us(recurs)
+        if every is not None:
+            return Bounded(Grid(every, start_us), None, end_us)
+        instants = recurrence(recurs, self._app, name)
+        if not name and type(recurs) is not schedule:  # a relative one has no instants
+            instants = CachedRecurrence(instants)
+        if start is None and end is None:
+            return instants
+        return Bounded(instants, start_us, end_us)
+
+    def _policy(
+        self, policies: Any, run: str, recurs: Any, every_us: int | None, once: bool
+    ) -> Policy:
+        if not isinstance(policies, Mapping):
+            message = f"policies are {policies!r}; allowed is an object"
+            raise InvalidField(message, field="policies")
+        for key in policies:
+            if key not in POLICIES or key == "run":
+                allowed = ", ".join(one for one in POLICIES if one != "run")
+                message = f"policies has {key!r}; allowed are {allowed}"
+                raise InvalidField(message, field="policies")
+        wanted = {"run": run, **policies}
+        period = None if once else every_us
+        partial: dict[str, Any] = {}
+        checked = policy("schedule", partial, recurs, period, conf=self._conf)
+        for key in ORDER:
+            if key in wanted:
+                partial[key] = wanted[key]
+                try:
+                    checked = policy(
+                        "schedule", partial, recurs, period, conf=self._conf
+                    )
+                except Misconfigured as error:
+                    text = str(error).replace("schedule['pecker']", "")
+                    text = text.replace(f"[{key!r}]", key, 1)
+                    raise InvalidField(text, field=key) from error
+        if once and "delivery" not in policies and checked.run is RunMode.DISPATCH:
+            return replace(checked, delivery=Delivery.AT_LEAST_ONCE)
+        return checked
+
+
+def following(entry: Entry, last_us: int, now_us: int) -> int:
+    """Return the first slot after the last; NEVER_US: there is none."""
+    if entry.recurrence is None:
+        return last_us + (entry.period_us or NEVER_US)
+    return entry.recurrence.next(last_us, now_us)
+
+
+def next_runs(
+    entry: Entry, after_us: int, count: int, *, last_us: int | None = None
+) -> list[datetime]:
+    """Return the next runs of an entry after an instant, at most so many.
+
+    ``last_us`` is the last slot of a grid; without it the grid begins at the instant.
+    """
+    runs: list[datetime] = []
+    at_us = after_us
+    if entry.period_us is not None and last_us is not None:
+        at_us = max(latest(last_us, entry.period_us, after_us), last_us)
+    while len(runs) < count:
+        at_us = following(entry, at_us, at_us)
+        if at_us >= NEVER_US:
+            break
+        runs.append(from_us(at_us))
+    return runs
+
+
+def _goes_by_name(recurs: Any) -> bool:
+    return isinstance(recurs, Jittered | Splayed) and recurs.key is None
+
+
+def _instant(instant_us: int | None) -> datetime | None:
+    return None if instant_us is None else from_us(instant_us)
+
+
+def _us(instant: datetime | None) -> int | None:
+    return None if instant is None else to_us(instant)
+
+
+def _text(document: str | Mapping[str, Any]) -> str:
+    if isinstance(document, str):
+        return document
+    return json.dumps(document, sort_keys=True)
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        message = f"schedule is {text!r}, which is no JSON: {error}"
+        raise InvalidField(message, field="schedule") from error
+
+
+def _described(
+    when: str, start: datetime | None, end: datetime | None, once_at: datetime | None
+) -> str:
+    """Return a schedule in words that are the same in each process."""
+    text = json.dumps(json.loads(when), sort_keys=True)
+    for name, at in (("from", start), ("until", end), ("once", once_at)):
+        if at is not None:
+            text += f" {name} {at.astimezone(UTC).isoformat()}"
+    return text

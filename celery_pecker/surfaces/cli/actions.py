@@ -1,0 +1,157 @@
+"""``pecker run``, ``pause``, ``resume``: what people do to an entry."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+
+import click
+from celery.backends.base import DisabledBackend
+from celery.bin.base import CeleryCommand
+
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.clock import pause as sleep
+from celery_pecker.schedules.engine.model import task_id
+from celery_pecker.schedules.overview import SlotRow
+from celery_pecker.surfaces.cli.context import NO, UNKNOWN, Context, as_json, instant
+from celery_pecker.surfaces.cli.timeouts import bounded
+from celery_pecker.surfaces.console.exits import interrupted
+
+LOOK = 0.2
+"""Seconds between two looks at what became of a run."""
+GOOD = {"succeeded", "published"}
+BAD = {
+    "failed",
+    "failed_to_send",
+    "lost",
+    "misfired",
+    "missed",
+    "overrun",
+    "refused_late",
+    "refused_overtaken",
+    "refused_unknown",
+}
+
+
+@click.command(cls=CeleryCommand)
+@click.argument("name")
+@as_json
+@click.pass_context
+def pause(ctx: click.Context, *, name: str, json: bool) -> None:
+    """Let an entry's slots pass without a run, until it is resumed."""
+    with Context.open(ctx, json=json) as context:
+        context.schedules.pause(name, by=current_user())
+        if not context.print_json({"name": name, "paused": True}):
+            click.echo(f"{name!r} is paused from its next slot on")
+
+
+@click.command(cls=CeleryCommand)
+@click.argument("name")
+@as_json
+@click.pass_context
+def resume(ctx: click.Context, *, name: str, json: bool) -> None:
+    """Let an entry's slots run again; what passed meanwhile is not made up for."""
+    with Context.open(ctx, json=json) as context:
+        context.schedules.resume(name, by=current_user())
+        if not context.print_json({"name": name, "paused": False}):
+            click.echo(f"{name!r} runs again from its next slot on")
+
+
+@click.command(cls=CeleryCommand)
+@click.argument("name")
+@click.option("--wait", is_flag=True, help="Wait until it has run.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1, 86_400.0),
+    default=60.0,
+    show_default=True,
+    help="With --wait: seconds.",
+)
+@as_json
+@click.pass_context
+def run(
+    ctx: click.Context, *, name: str, wait: bool, timeout: float, json: bool
+) -> None:
+    """Ask for a run of an entry now, beside its slots.
+
+    A scheduler that declares it takes it within seconds, under the entry's own policy:
+    with a timeout, when the run before must have ended. Asked again while one waits,
+    it is the one that waits.
+    """
+    with Context.open(ctx, json=json) as context:
+        due_us = context.overview.request_run(name, by=current_user())
+        id_ = _task_id(context, name, due_us)
+        document: dict[str, object] = {
+            "name": name,
+            "due": instant(due_us),
+            "task_id": id_,
+        }
+        if not wait:
+            if not context.print_json({**document, "state": "asked"}):
+                click.echo(f"asked for a run of {name!r}, task id {id_}")
+            return
+        with interrupted(UNKNOWN):
+            state = _wait(context, name, due_us, id_, timeout)
+        if not context.print_json({**document, "state": state}):
+            click.echo(f"{name!r}: {state}, task id {id_}")
+        if state in BAD:
+            context.leave(NO)
+        if state not in GOOD:
+            context.leave(UNKNOWN)
+
+
+def _wait(context: Context, name: str, due_us: int, id_: str, timeout: float) -> str:
+    """Return what became of the run, as far as it is known in time."""
+    until = SYSTEM.monotonic() + timeout
+    while True:
+        slot = _slot(context, name, due_us)
+        state = slot.state if slot is not None else "asked"
+        if state in BAD or state == "succeeded":
+            return state
+        left = until - SYSTEM.monotonic()
+        if state == "published" and not _keeps_results(context):
+            return state
+        if state == "published":
+            result = bounded(max(left, LOOK), _result, context, id_, max(left, LOOK))
+            return result or "published_no_result"
+        if left <= 0:
+            return state if state != "asked" else "waiting"
+        sleep(min(LOOK, left))
+
+
+def _slot(context: Context, name: str, due_us: int) -> SlotRow | None:
+    detail = context.overview.entry(name, limit=60)
+    if detail is None:
+        return None
+    return next((slot for slot in detail.slots if slot.due_us == due_us), None)
+
+
+def _keeps_results(context: Context) -> bool:
+    return not isinstance(context.app.backend, DisabledBackend) and not bool(
+        context.app.conf.task_ignore_result
+    )
+
+
+def _result(context: Context, id_: str, timeout: float) -> str:
+    result = context.app.AsyncResult(id_)
+    result.get(timeout=timeout, propagate=False)
+    return "succeeded" if result.successful() else "failed"
+
+
+def _task_id(context: Context, name: str, due_us: int) -> str:
+    detail = context.overview.entry(name, limit=0)
+    era = 0
+    if detail is not None:
+        eras = [one.era for one in detail.pending if one.due_us == due_us]
+        era = eras[0] if eras else detail.row.era
+    return task_id(context.settings.schema, name, due_us, era)
+
+
+def current_user() -> str:
+    """Return the user of this machine who runs the command."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"uid {os.getuid()}"
+    return f"{user}@{socket.gethostname()}"

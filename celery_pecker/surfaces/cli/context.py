@@ -1,0 +1,137 @@
+"""What every command of pecker works with: settings, tables, declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
+from functools import cached_property
+from typing import Any
+
+from celery_pecker.kernel.app_modules import load_app
+from celery_pecker.kernel.clock import from_us
+from celery_pecker.schedules import Schedules
+from celery_pecker.schedules.declarations import BeatSchedule, entries
+from celery_pecker.schedules.engine.model import Entry
+from celery_pecker.schedules.overview import Overview
+from celery_pecker.surfaces.console import documents, instants
+from celery_pecker.surfaces.console.context import as_json
+from celery_pecker.surfaces.console.database_context import DatabaseContext
+from celery_pecker.surfaces.console.exits import NO, UNKNOWN, YES, Unanswered
+
+__all__ = [
+    "NO",
+    "UNKNOWN",
+    "YES",
+    "Context",
+    "Unanswered",
+    "as_json",
+    "instant",
+    "plain",
+]
+
+NONE = "-"
+
+
+class Context(DatabaseContext):
+    """One call of one command."""
+
+    def close(self) -> None:
+        """Close the connections."""
+        super().close()
+        if "schedules" in vars(self):
+            self.schedules.close()
+
+    @cached_property
+    def overview(self) -> Overview:
+        """The reader of the tables."""
+        return Overview(self.database)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """The stored schedules of the app."""
+        return Schedules(self.app)
+
+    @cached_property
+    def declared(self) -> dict[str, Entry]:
+        """What the code of this app declares, as its schedulers read it."""
+        load_app(self.app)
+        beat_schedule = BeatSchedule(self.app)
+        return {
+            entry.name: entry
+            for entry in entries(beat_schedule.schedule, self.app, conf=self.app.conf)
+        }
+
+    def at(self, instant_us: int | None) -> str:
+        """Return an instant for people: to the millisecond, in the app's time zone."""
+        if instant_us is None:
+            return NONE
+        return instants.for_people(from_us(instant_us), self.zone)
+
+    def plain(self, value: object) -> Any:
+        """Return a value as JSON can say it."""
+        return plain(value)
+
+    def print(self, marked: str, *plainly: str) -> None:
+        """Print a text with marks, then texts that may look like marks and are none."""
+        self.console.print(marked, end="")
+        for text in plainly:
+            self.console.print(text, end="", markup=False)
+        self.console.print()
+
+
+def plain(value: object) -> Any:
+    """Return something as JSON can say it; an instant ``x_us`` gets its ``x``."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {
+            **{str(key): plain(value) for key, value in value.items()},
+            **{
+                key.removesuffix("_us"): instant(value)
+                for key, value in value.items()
+                if key in INSTANTS
+            },
+        }
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    return documents.plain(value)
+
+
+INSTANTS = {
+    "at_us",
+    "claimed_us",
+    "declared_until_us",
+    "due_us",
+    "holder_seen_us",
+    "last_us",
+    "next_us",
+    "now_us",
+    "seen_us",
+    "started_us",
+}
+"""Fields that are instants; the other ``_us`` are lengths of time."""
+
+
+def instant(us: int | None) -> str | None:
+    """Return an instant as programs get it."""
+    return None if us is None else instants.for_programs(from_us(us))
+
+
+UNITS = (
+    (1_000, 1, "us", 0),
+    (1_000_000, 1_000, "ms", 1),
+    (120_000_000, 1_000_000, "s", 1),
+    (7_200_000_000, 60_000_000, "min", 0),
+    (172_800_000_000, 3_600_000_000, "h", 1),
+)
+"""Below how many microseconds, the unit, its name, and the decimals shown."""
+
+
+def seconds(us: int | None) -> str:
+    """Return a length of time for people."""
+    if us is None:
+        return NONE
+    for below, unit, name, decimals in UNITS:
+        if abs(us) < below:
+            return f"{us / unit:.{decimals}f} {name}"
+    return f"{us / 86_400_000_000:.1f} days"

@@ -1,0 +1,52 @@
+"""``pecker doctor``: everything that is known to go wrong, looked at once.
+
+``hosts``, ``postgres`` and ``broker`` ask, ``judge`` and the functions of ``broker``
+that are marked so decide; a ``finding`` is ok, warn or fail, and says what to do. Each
+server is asked in bounded time, and one that is silent hides nothing of the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_pecker.surfaces.cli.context import NO, Context, as_json
+from celery_pecker.surfaces.cli.doctor import broker, hosts, packages, postgres
+from celery_pecker.surfaces.cli.doctor.finding import Grade
+
+MARKS = {
+    Grade.OK: "[green]✓[/] ",
+    Grade.WARN: "[yellow]![/] ",
+    Grade.FAIL: "[bold red]✗[/] ",
+}
+
+
+@click.command(cls=CeleryCommand)
+@as_json
+@click.pass_context
+def doctor(ctx: click.Context, *, json: bool) -> None:
+    """Look at database, broker, clocks and workers; say what to mend.
+
+    Ends with 1 if something is wrong; what is only worth a look does not count.
+    """
+    with Context.open(ctx, json=json) as context:
+        findings = []
+        for examine in (
+            packages.examine,
+            hosts.examine,
+            postgres.examine,
+            broker.examine,
+        ):
+            for finding in examine(context):
+                findings.append(finding)
+                if json:
+                    continue
+                context.print(MARKS[finding.grade], f"{finding.check}: {finding.text}")
+                if finding.advice:
+                    context.print("  → ", finding.advice)
+        counted = Counter(finding.grade for finding in findings)
+        context.print_json({"healthy": not counted[Grade.FAIL], "findings": findings})
+        if counted[Grade.FAIL]:
+            context.leave(NO)

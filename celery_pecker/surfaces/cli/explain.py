@@ -1,0 +1,105 @@
+"""``pecker explain``: why it did not run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_pecker.kernel.clock import to_us
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.rendering import render
+from celery_pecker.schedules.overview.explain import explain as answer
+from celery_pecker.schedules.overview.verdicts import Question
+from celery_pecker.surfaces.cli.context import NO, Context, as_json
+from celery_pecker.surfaces.cli.upcoming import first_after
+
+MOST_NAMES = 1_000
+TROUBLE = frozenset(
+    {
+        "unknown",
+        "never_seen",
+        "no_live_scheduler",
+        "undeclared",
+        "overdue",
+        "clock_stepped",
+        "failing",
+        "unreported",
+    }
+)
+"""Verdicts that make the command end with 1: the entry does not run, or runs badly."""
+
+
+@click.command(cls=CeleryCommand)
+@click.argument("name")
+@click.option(
+    "--at",
+    "slot",
+    metavar="INSTANT",
+    help="Which slot is meant, in ISO 8601; default the last one, and the one to come.",
+)
+@as_json
+@click.pass_context
+def explain(ctx: click.Context, *, name: str, slot: str | None, json: bool) -> None:
+    """Show why an entry runs or does not: one verdict, and what it rests on."""
+    with Context.open(ctx, json=json) as context:
+        entry = context.declared.get(name)
+        detail = context.overview.entry(name)
+        next_us = None
+        names = [*context.declared]
+        if detail is not None:
+            next_us = first_after(entry, detail.row, detail.now_us)
+        else:
+            page = context.overview.page(limit=MOST_NAMES)
+            names += [row.name for row in page.rows]
+        reply = answer(
+            Question(
+                name=name,
+                detail=detail,
+                replicas=context.overview.replicas(),
+                declared_in_code=entry is not None,
+                next_us=next_us,
+                names=names,
+                slack_us=round(context.settings.clock_slack * 1_000_000),
+                slot_us=None if slot is None else _instant(slot, context),
+            ),
+            context.at,
+        )
+        if reply.verdict in TROUBLE:
+            reply = replace(reply, facts=[*reply.facts, *_locks(context)])
+        if not context.print_json(reply):
+            context.print(f"[bold]{reply.verdict}[/]: ", reply.why)
+            if reply.advice:
+                context.print("  → ", reply.advice.replace("NAME", name))
+            for fact in reply.facts:
+                context.print("  · ", fact)
+        if reply.verdict in TROUBLE:
+            context.leave(NO)
+
+
+def _locks(context: Context) -> list[str]:
+    """Return what may hold the rows of entries, which claims pass over then."""
+    database = context.database
+    tasks = render("{schema}.pecker_tasks", database.schema)
+    return [
+        f"process {pid} of PostgreSQL has held locks of pecker_tasks for {age:.0f} s"
+        f" (user {user}, application {application or 'without a name'}, {state}):"
+        f" {query or 'its query is not shown to this role'}"
+        for pid, user, application, state, age, query in database.run(
+            "examine_locks", now=None, tasks=tasks
+        )
+    ]
+
+
+def _instant(text: str, context: Context) -> int:
+    """Return what was typed, in the app's time zone if it names none."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError as error:
+        message = (
+            f"--at is {text!r}; allowed is an instant in ISO 8601: 2026-01-01T12:00"
+        )
+        raise Misconfigured(message) from error
+    return to_us(instant if instant.tzinfo else instant.replace(tzinfo=context.zone))

@@ -1,0 +1,302 @@
+"""``pecker health``: questions for probes and alarms."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict, dataclass
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_pecker import heartbeat
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.outbox.overview import Overview, Summary
+from celery_pecker.outbox.parallel_queries import ParallelQueries
+from celery_pecker.schedules.engine.model import Entry, Row
+from celery_pecker.schedules.engine.repository import CHUNK, Repository
+from celery_pecker.schedules.overview import Totals
+from celery_pecker.schedules.overview.details import (
+    able,
+    count_of_schedulers,
+    differing,
+)
+from celery_pecker.surfaces.cli.context import NO, Context, as_json, seconds
+from celery_pecker.surfaces.cli.observers_health import observers_run
+from celery_pecker.surfaces.cli.outboxes import known
+
+TWICE = "differently, and send them by each of their schedules"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overdue:
+    """An entry whose due slot no replica has claimed."""
+
+    name: str
+    overdue_us: int | None
+    """None where no scheduler has ever seen it."""
+
+
+@click.command(cls=CeleryCommand)
+@click.option("--live", is_flag=True, help="Does every scheduler of this host turn?")
+@click.option("--pace", is_flag=True, help="Was every due entry won and sent?")
+@click.option("--runs", is_flag=True, help="Do the runs of every entry end well?")
+@click.option("--outbox", is_flag=True, help="Is what is recorded delivered in time?")
+@click.option(
+    "--observers", is_flag=True, help="Is every observer run, and none parked?"
+)
+@click.option(
+    "--within",
+    type=click.FloatRange(0.0, 86_400.0),
+    default=10.0,
+    show_default=True,
+    help="With --pace, --outbox, --observers: seconds by which one may be late.",
+)
+@as_json
+@click.pass_context
+def health(  # noqa: PLR0913  # what can be asked
+    ctx: click.Context,
+    *,
+    live: bool,
+    pace: bool,
+    runs: bool,
+    outbox: bool,
+    observers: bool,
+    within: float,
+    json: bool,
+) -> None:
+    """Answer a probe by the exit code: 0 healthy, 1 not healthy, 3 unknown.
+
+    --live asks neither database nor broker; the others ask the database.
+    """
+    if not (live or pace or runs or outbox or observers):
+        message = "ask --live, --pace, --runs, --outbox or --observers, or several"
+        raise click.UsageError(message)
+    with Context.open(ctx, json=json) as context:
+        document: dict[str, object] = {}
+        healthy = True
+        if live:
+            healthy &= _live(context, document)
+        if pace:
+            healthy &= _pace(context, document, round(within * SECOND))
+        if runs:
+            healthy &= _runs(context, document)
+        if outbox:
+            healthy &= _outbox(context, document, within)
+        if observers:
+            healthy &= observers_run(context, document, within)
+        context.print_json({"healthy": healthy, **document})
+        if not healthy:
+            context.leave(NO)
+
+
+def _live(context: Context, document: dict[str, object]) -> bool:
+    try:
+        lives = heartbeat.live_schedulers(context.settings, clock=SYSTEM)
+    except PermissionError as error:
+        raise click.ClickException(str(error)) from error
+    document["live"] = [asdict(life) for life in lives]
+    if not context.json:
+        for line in heartbeat.described(lives, heartbeat.folder(context.settings)):
+            click.echo(line)
+    return bool(lives) and not any(life.stale for life in lives)
+
+
+def _pace(context: Context, document: dict[str, object], within_us: int) -> bool:
+    entries = context.declared
+    now_us, rows = rows_of(context, [*entries])
+    late = overdue(entries, rows, now_us, within_us)
+    there = context.overview.totals(overdue_after=within_us / SECOND)
+    count = max(len(entries), there.declared)  # stored ones are in the tables alone
+    replicas = context.overview.replicas()
+    unclaimed = sum(not able(replicas, one.policy.run) for one in entries.values())
+    unclaimed = max(unclaimed, there.unclaimed)
+    both = differing(replicas)
+    kept = not late and not unclaimed and not both and there.keeps_up
+    document["pace"] = {
+        "kept": kept,
+        "entries": count,
+        "overdue": max(len(late), there.overdue),
+        "worst": plain_worst(late),
+        "undelivered": there.undelivered,
+        "stuck": there.stuck,
+        "unclaimed": unclaimed,
+        "differing": both,
+        "failing": there.failing,
+        "unreported": there.unreported,
+        "schedulers": there.replicas,
+        "now_us": now_us,
+    }
+    if not context.json:
+        if kept:
+            click.echo(f"{count} entries, every due one was won")
+            if there.failing:
+                click.echo(f"{there.failing} of them fail: ask --runs")
+            if there.unreported:
+                click.echo(f"of {there.unreported} no worker reports: ask --runs")
+        elif late:
+            click.echo(
+                f"{len(late)} of {len(entries)} entries are overdue;"
+                f" {late_text(late[0])}; {count_of_schedulers(there.replicas)}"
+            )
+        elif there.overdue:
+            click.echo(
+                f"{there.overdue} entries that other code declares are overdue,"
+                f" {there.worst!r} for {seconds(there.worst_us)}"
+            )
+        elif unclaimed:
+            click.echo(
+                f"{unclaimed} of {count} entries: no live scheduler claims them;"
+                f" {count_of_schedulers(there.replicas)}"
+            )
+        elif both and there.keeps_up:
+            click.echo(f"schedulers declare {len(both)} entries {TWICE}: {both[0]!r}")
+        else:
+            _not_sent(context, there)
+    return kept
+
+
+def _not_sent(context: Context, pace: Totals) -> None:
+    """Print what was claimed and has no message."""
+    if pace.stuck:
+        click.echo(f"{pace.stuck} slots were claimed and the broker has not confirmed")
+    if pace.undelivered:
+        names = ", ".join(
+            repr(name)
+            for name, one in context.overview.failing().items()
+            if one.undelivered
+        )
+        click.echo(f"{pace.undelivered} entries are claimed and not sent: {names}")
+
+
+def _runs(context: Context, document: dict[str, object]) -> bool:
+    """Ask whether runs end well: by what workers and schedulers reported."""
+    totals, worst = context.overview.totals(), context.overview.failing()
+    bad = totals.failing + totals.unreported
+    document["runs"] = {
+        "failing": totals.failing,
+        "unreported": totals.unreported,
+        "counts": totals.counts,
+        "worst": [{"name": name, **asdict(one)} for name, one in worst.items()],
+    }
+    if not context.json:
+        for name, one in worst.items():
+            if one.unreported_us is not None and not one.failing:
+                since = context.at(one.unreported_us)
+                click.echo(
+                    f"{name!r}: no worker reports of what should begin by {since}"
+                )
+            elif one.bad is not None:
+                why = f": {one.bad.error}" if one.bad.error else ""
+                state = one.bad.state.replace("_", " ")
+                click.echo(f"{name!r} {state} at {context.at(one.bad.due_us)}{why}")
+        more = bad - len(worst)
+        if more > 0:
+            click.echo(f"and {more} more")
+        if not bad:
+            click.echo(f"{totals.declared} entries, no run ended badly lately")
+    return not bad
+
+
+def summaries(context: Context) -> dict[str, Summary | PeckerError]:
+    """Return what each outbox of the app holds, or why it did not answer."""
+    databases = {
+        name: Database.of(settings, role="cli")
+        for name, settings in known(context).items()
+    }
+    try:
+        return ParallelQueries(
+            {name: Overview(one).summary for name, one in databases.items()}
+        ).ask()
+    finally:
+        for database in databases.values():
+            database.close()
+
+
+def _outbox(context: Context, document: dict[str, object], within: float) -> bool:
+    """Ask whether each outbox of the app is delivered, and say how deep it is."""
+    answers = summaries(context)
+    document["outbox"] = {
+        name: {"error": str(one)} if isinstance(one, PeckerError) else one
+        for name, one in answers.items()
+    }
+    healthy = True
+    silent = []
+    for name, answer in answers.items():
+        if isinstance(answer, PeckerError):
+            silent.append(answer)
+            line = f"unknown: {answer}"
+        else:
+            why = undelivered(answer, within)
+            healthy &= why is None
+            least = "about " if answer.more else ""
+            line = f"{least}{answer.depth} due{why or ''}"
+        if not context.json:
+            click.echo(f"outbox {name}: {line}")
+    if silent and healthy:
+        context.print_json({"healthy": None, **document})
+        raise silent[0]
+    return healthy
+
+
+def undelivered(summary: Summary, within: float) -> str | None:
+    """Return why what is due is not delivered in time; None: it is. Pure."""
+    if summary.oldest is None or summary.oldest <= within:
+        return None
+    text = f", the oldest for {seconds(round(summary.oldest * SECOND))}"
+    if not summary.relays:
+        return f"{text}; no relay runs"
+    away = [one.broker for one in summary.relays if one.broker is not None]
+    if len(away) == len(summary.relays):
+        return f"{text}; the broker is away: {away[0]}"
+    return text
+
+
+def overdue(
+    entries: dict[str, Entry], rows: dict[str, Row], now_us: int, within_us: int
+) -> list[Overdue]:
+    """Return the entries whose due slot no replica has claimed, the worst first. Pure.
+
+    By this code, not by the tables: when all schedulers are gone, the tables hold
+    no declaration any more, and a crontab's instants are known to code only.
+    """
+    late = []
+    for name, entry in entries.items():
+        row = rows.get(name)
+        if row is None:
+            late.append(Overdue(name=name, overdue_us=None))
+            continue
+        if entry.period_us is not None:
+            due_us = row.executed_us + entry.period_us
+        elif entry.recurrence is not None and not entry.recurrence.is_polled:
+            due_us = entry.recurrence.next(row.executed_us, now_us)
+        else:
+            continue
+        if now_us - due_us > within_us:
+            late.append(Overdue(name=name, overdue_us=now_us - due_us))
+    late.sort(key=lambda one: (one.overdue_us is not None, -(one.overdue_us or 0)))
+    return late
+
+
+def late_text(one: Overdue) -> str:
+    """Return an overdue entry in words."""
+    if one.overdue_us is None:
+        return f"{one.name!r} was never seen by a scheduler"
+    return f"{one.name!r} for {seconds(one.overdue_us)}"
+
+
+def plain_worst(late: list[Overdue]) -> list[dict[str, object]]:
+    """Return the worst ten."""
+    return [asdict(one) for one in late[:10]]
+
+
+def rows_of(context: Context, names: list[str]) -> tuple[int, dict[str, Row]]:
+    """Return the database's time, and the rows of entries."""
+    repository = Repository(context.database, uuid.UUID(int=0))
+    now_us, rows = repository.read(names[:CHUNK])
+    for start in range(CHUNK, len(names), CHUNK):
+        now_us, more = repository.read(names[start : start + CHUNK])
+        rows |= more
+    return now_us, rows

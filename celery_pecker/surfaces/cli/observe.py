@@ -1,0 +1,51 @@
+"""``pecker observe``: run the observers of the app."""
+
+from __future__ import annotations
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_pecker import heartbeat
+from celery_pecker.kernel.app_modules import load_app
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.observers.app import observers_of
+from celery_pecker.observers.hosts.supervisor import Supervisor
+from celery_pecker.surfaces.cli.context import Context
+
+
+@click.command(cls=CeleryCommand)
+@click.option("--name", help="Of the hosts, beside a number; default this machine.")
+@click.option(
+    "--hosts",
+    type=click.IntRange(1, 100),
+    help="Host processes; default pecker_observers_hosts.",
+)
+@click.option(
+    "--capacity",
+    type=click.IntRange(1, 10_000_000),
+    help="Weights of one host; default pecker_observers_capacity.",
+)
+@click.option("--loglevel", default="INFO", show_default=True, help="Of the hosts.")
+@click.pass_context
+def observe(
+    ctx: click.Context,
+    /,
+    *,
+    name: str | None,
+    hosts: int | None,
+    capacity: int | None,
+    loglevel: str,
+) -> None:
+    """Run observers until a signal; then hand them over to other hosts.
+
+    A second signal ends them at once.
+    """
+    with Context.open(ctx) as context:
+        load_app(context.app)
+        observers = observers_of(context.app)
+        if observers is None:
+            message = "the app has no observers: make them with Observers(app)"
+            raise Misconfigured(message)
+        Supervisor(
+            observers, name=name, hosts=hosts, room=capacity, loglevel=loglevel
+        ).become(heartbeat.folder(observers.settings))

@@ -1,0 +1,194 @@
+"""``pecker observers``: hosts with their load, what runs where, what is parked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NoReturn
+
+import click
+from celery.bin.base import CeleryCommand
+from rich.text import Text
+
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.observers.model import NodeRow
+from celery_pecker.observers.overview import (
+    SHOWN,
+    Overview,
+    Summary,
+    Which,
+)
+from celery_pecker.surfaces.cli.context import Context, as_json, seconds
+from celery_pecker.surfaces.cli.rendering import print_figures, print_table
+from celery_pecker.surfaces.console import instants
+from celery_pecker.surfaces.console.group import subcommand_follows
+from celery_pecker.surfaces.console.listing import Listing
+from celery_pecker.surfaces.views.observers import (
+    EVENTS_TABLE,
+    OBSERVERS,
+    OBSERVERS_TABLE,
+    not_sent,
+)
+
+WIDE = 10
+"""Letters of the bar that shows how full a host is."""
+
+limited = click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    default=100,
+    show_default=True,
+    help="Rows shown at most.",
+)
+
+
+@click.group(name="observers", invoke_without_command=True)
+@click.option("--kind", help="Observers of this kind only.")
+@click.option("--node", help="Those on the host of this name or id only.")
+@click.option(
+    "--place",
+    type=click.Choice([str(place) for place in SHOWN]),
+    help="Those in this place only.",
+)
+@limited
+@as_json
+@click.pass_context
+def observers(  # what a row may be chosen by
+    ctx: click.Context,
+    /,
+    *,
+    kind: str | None,
+    node: str | None,
+    place: str | None,
+    limit: int,
+    json: bool,
+) -> None:
+    """Show hosts with their load, and observers: those that need a look first."""
+    if subcommand_follows(ctx):
+        return
+    with opened(ctx, json=json) as (context, database):
+        overview = Overview(database)
+        summary = overview.summary()
+        _require(overview, summary, kind=kind, node=node)
+        which = Which(kind=kind, node=node, place=place)
+        page = overview.page(which, limit=limit)
+        hosts = [one for one in summary.hosts if node in {None, one.name, one.node}]
+        if context.print_json(
+            {
+                "hosts": hosts,
+                "capacity": summary.capacity,
+                "held": summary.held,
+                "kinds": summary.kinds,
+                "oldest_waiting": summary.oldest_waiting,
+                "unsent": summary.unsent,
+                "observers": page.rows,
+                "total": page.total,
+            }
+        ):
+            return
+        print_figures(context, OBSERVERS, summary)
+        if warning := not_sent(summary):
+            click.echo(warning)
+        _print_hosts(context, hosts)
+        _print_kinds(context, summary)
+        print_table(context, OBSERVERS_TABLE, page.rows)
+        if page.total > len(page.rows):
+            click.echo(f"and {page.total - len(page.rows)} more: --limit, --kind, …")
+
+
+@observers.command(cls=CeleryCommand)
+@click.argument("name")
+@limited
+@as_json
+@click.pass_context
+def show(ctx: click.Context, /, *, name: str, limit: int, json: bool) -> None:
+    """Show one observer and its life: what happened to it, newest first."""
+    with opened(ctx, json=json) as (context, database):
+        overview = Overview(database)
+        row = overview.get(name)
+        events = overview.history(name, limit=limit)
+        if row is None:
+            message = f"there is no observer {name!r}"
+            raise click.ClickException(message)
+        if context.print_json({"observer": row, "history": events}):
+            return
+        print_table(context, OBSERVERS_TABLE, [row])
+        for label, value in (
+            ("arguments", row.args),
+            ("cursor", row.state),
+            ("status", f"{row.status}, epoch {row.epoch}"),
+            ("created", instants.for_people(row.created_at, context.zone)),
+        ):
+            context.print("", f"{label}: {value}")
+        print_table(context, EVENTS_TABLE, events)
+
+
+@contextmanager
+def opened(ctx: click.Context, *, json: bool) -> Iterator[tuple[Context, Database]]:
+    """Yield the context and the database of the observers."""
+    with Context.open(ctx, json=json) as context:
+        yield context, context.database
+
+
+def bar(load: int, capacity: int) -> str:
+    """Return how full a host is. Pure."""
+    full = min(round(WIDE * load / capacity), WIDE)
+    if load and not full:
+        full = 1  # what holds anything does not look empty
+    return "█" * full + "░" * (WIDE - full)
+
+
+def _require(
+    overview: Overview, summary: Summary, *, kind: str | None, node: str | None
+) -> None:
+    """Raise a usage error for a host or observer that does not exist."""
+    hosts = sorted({one.name for one in summary.hosts})
+    if node is not None and node not in {*hosts, *(one.node for one in summary.hosts)}:
+        refuse_unknown("--node", node, "there are", hosts)
+    kinds = {one.kind for one in summary.kinds}
+    if kind is not None and kind not in kinds:
+        kinds.update(overview.known_kinds())
+        if kind not in kinds:
+            refuse_unknown("--kind", kind, "known are", sorted(kinds))
+
+
+def refuse_unknown(
+    option: str, value: str, verb: str, allowed: Sequence[str]
+) -> NoReturn:
+    """End with the names that there are."""
+    names = ", ".join(map(repr, allowed)) or "none"
+    message = f"{option} {value!r}: {verb} {names}"
+    raise click.ClickException(message)
+
+
+def _print_hosts(context: Context, hosts: Sequence[NodeRow]) -> None:
+    listing = Listing(
+        *("host", "state", "load", "", "observers", "lease", "id"),
+        right={"observers", "lease"},
+    )
+    for one in hosts:
+        lease = seconds(round(one.lease * SECOND)) if one.lease > 0 else "over"
+        listing.add_row(
+            one.name,
+            one.state,
+            Text(bar(one.load, one.capacity)),
+            f"{one.load} of {one.capacity}",
+            str(one.observers),
+            lease,
+            one.node,
+        )
+    if hosts:
+        context.console.print(listing)
+
+
+def _print_kinds(context: Context, summary: Summary) -> None:
+    places = [str(place) for place in SHOWN]
+    listing = Listing(
+        "kind", *places, "weight", "moves", right={*places, "weight", "moves"}
+    )
+    for one in summary.kinds:
+        counts = [str(one.places[place]) for place in SHOWN]
+        listing.add_row(one.kind, *counts, str(one.weight), str(one.moves))
+    if summary.kinds:
+        context.console.print(listing)

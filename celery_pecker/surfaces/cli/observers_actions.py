@@ -1,0 +1,149 @@
+"""``pecker observers start`` and so on: what people do to observers and hosts."""
+
+from __future__ import annotations
+
+import json as jsons
+from typing import Any
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_pecker.kernel.app_modules import load_app
+from celery_pecker.observers import operations
+from celery_pecker.observers.app import observers_of
+from celery_pecker.observers.kind import Observer
+from celery_pecker.observers.model import Answer
+from celery_pecker.observers.overview import Overview
+from celery_pecker.surfaces.cli.context import NO, Context, as_json
+from celery_pecker.surfaces.cli.observers import observers, opened, refuse_unknown
+
+__all__ = ["observers"]
+
+STOPS = {
+    Answer.ASKED: "{name!r} is asked to end",
+    Answer.NOT_ACTIVE_YET: "{name!r} is deleted: no host had run it",
+    Answer.ALREADY_ASKED: "{name!r} was asked to end before",
+    Answer.ALREADY_DELETED: "{name!r} has ended already",
+    Answer.NOT_FOUND: "there is no observer {name!r}",
+}
+RESTARTS = {
+    **STOPS,
+    Answer.ASKED: "{name!r} begins again",
+    Answer.ALREADY_ASKED: "{name!r} was asked to end",
+}
+
+
+@observers.command(cls=CeleryCommand)
+@click.argument("kind")
+@click.argument("name")
+@click.option("--args", default="{}", help="Arguments by name, as a JSON object.")
+@click.option("--weight", type=int, help="Default as the kind was declared.")
+@click.option("--refuse", is_flag=True, help="Where no host has room: do not wait.")
+@as_json
+@click.pass_context
+def start(  # noqa: PLR0913  # all options of one
+    ctx: click.Context,
+    /,
+    *,
+    kind: str,
+    name: str,
+    args: str,
+    weight: int | None,
+    refuse: bool,
+    json: bool,
+) -> None:
+    """Start an observer of a kind; a host takes it."""
+    arguments = _object(args)
+    with opened(ctx, json=json) as (context, database):
+        number = operations.start(
+            *(database, kind, name, arguments),
+            weight=weight,
+            refuse=refuse,
+            known=_declared(context, kind),
+        )
+        if not context.print_json({"name": name, "id": number}):
+            click.echo(f"{name!r} is recorded: a host takes it")
+
+
+@observers.command(cls=CeleryCommand)
+@click.argument("name")
+@as_json
+@click.pass_context
+def stop(ctx: click.Context, /, *, name: str, json: bool) -> None:
+    """Ask for the end of an observer."""
+    with opened(ctx, json=json) as (context, database):
+        answer = operations.stop(database, name)
+        _tell(context, name, answer, STOPS)
+        if answer in {Answer.ALREADY_DELETED, Answer.NOT_FOUND}:
+            context.leave(NO)
+
+
+@observers.command(cls=CeleryCommand)
+@click.argument("name")
+@as_json
+@click.pass_context
+def restart(ctx: click.Context, /, *, name: str, json: bool) -> None:
+    """End the life of an observer and begin another; a parked one begins again."""
+    with opened(ctx, json=json) as (context, database):
+        answer = operations.restart(database, name)
+        _tell(context, name, answer, RESTARTS)
+        if answer is not Answer.ASKED:
+            context.leave(NO)
+
+
+@observers.command(cls=CeleryCommand)
+@click.argument("node")
+@as_json
+@click.pass_context
+def drain(ctx: click.Context, /, *, node: str, json: bool) -> None:
+    """Have a host, by name or id, hand over what it holds and take nothing more."""
+    with opened(ctx, json=json) as (context, database):
+        count = operations.drain(database, node)
+        _ordered(context, Overview(database), node, count, "hands over what it holds")
+
+
+@observers.command(cls=CeleryCommand)
+@click.argument("node")
+@as_json
+@click.pass_context
+def undrain(ctx: click.Context, /, *, node: str, json: bool) -> None:
+    """Let a host that was drained, by name or id, take observers again."""
+    with opened(ctx, json=json) as (context, database):
+        count = operations.undrain(database, node)
+        _ordered(context, Overview(database), node, count, "takes observers again")
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        read = jsons.loads(text)
+    except (ValueError, RecursionError) as error:
+        message = f"--args {text!r} is no JSON: {error}"
+        raise click.UsageError(message) from error
+    if not isinstance(read, dict):
+        message = f'--args {text!r}: allowed is a JSON object, as {{"symbol": "BTC"}}'
+        raise click.UsageError(message)
+    return read
+
+
+def _declared(context: Context, kind: str) -> Observer | None:
+    """Return the kind where the app's own code declares it."""
+    load_app(context.app)
+    known = observers_of(context.app)
+    return None if known is None else known.kinds.get(kind)
+
+
+def _tell(
+    context: Context, name: str, answer: Answer, words: dict[Answer, str]
+) -> None:
+    if not context.print_json({"name": name, "answer": answer}):
+        click.echo(words[answer].format(name=name))
+
+
+def _ordered(
+    context: Context, overview: Overview, node: str, count: int, what: str
+) -> None:
+    if not count:
+        hosts = sorted({one.name for one in overview.hosts()})
+        refuse_unknown("NODE", node, "there are", hosts)
+    if not context.print_json({"node": node, "hosts": count}):
+        click.echo(f"{node!r} {what}")

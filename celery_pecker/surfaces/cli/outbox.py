@@ -1,0 +1,265 @@
+"""``pecker outbox``: what waits in an outbox, and what people do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.outbox import operations
+from celery_pecker.outbox.operations import Which
+from celery_pecker.outbox.overview import Overview
+from celery_pecker.outbox.refusals import LONGEST_DELAY
+from celery_pecker.surfaces.cli.context import NO, Context, as_json
+from celery_pecker.surfaces.cli.outboxes import known
+from celery_pecker.surfaces.cli.rendering import print_figures, print_table
+from celery_pecker.surfaces.console.group import subcommand_follows
+from celery_pecker.surfaces.views.outbox import MESSAGES, OUTBOX, TASKS
+
+of_outbox = click.option(
+    "--outbox",
+    "name",
+    metavar="NAME",
+    default="default",
+    show_default=True,
+    help="Which outbox of the app.",
+)
+
+
+def rows(command: Any) -> Any:
+    """Add the options that say which rows are meant."""
+    for option in (
+        click.option("--all", "all_rows", is_flag=True, help="Each row of the outbox."),
+        click.option(
+            "--attempts-from",
+            type=click.IntRange(1, operations.MAX_ATTEMPT),
+            help="Rows with so many attempts or more.",
+        ),
+        click.option("--parked", is_flag=True, help="Rows that are parked."),
+        click.option("--task", "tasks", multiple=True, help="Rows of this task."),
+        click.argument("ids", nargs=-1, type=click.IntRange(1)),
+    ):
+        command = option(command)
+    return command
+
+
+def due(command: Any) -> Any:
+    """Add the options that say when rows are due."""
+    seconds = click.FloatRange(0.0, LONGEST_DELAY)
+    for option in (
+        click.option("--delay", type=seconds, help="Seconds from now on; 0: at once."),
+        click.option("--at", help="When they are due, in ISO 8601; naive: app's zone."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(name="outbox", invoke_without_command=True)
+@of_outbox
+@as_json
+@click.pass_context
+def outbox(ctx: click.Context, /, *, name: str, json: bool) -> None:
+    """Show what waits in an outbox: how deep it is, and when it will be empty."""
+    if subcommand_follows(ctx):
+        return
+    with opened(ctx, name, json=json) as (context, database):
+        summary = Overview(database).summary()
+        if not context.print_json(summary):
+            print_figures(context, OUTBOX, summary)
+            if summary.more:
+                click.echo(
+                    f"over {summary.counted} messages: by task the first of them are"
+                    " counted, the rest is reckoned by PostgreSQL's statistics"
+                )
+            print_table(context, TASKS, summary.tasks)
+
+
+@outbox.command(cls=CeleryCommand)
+@rows
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    default=100,
+    show_default=True,
+    help="Rows shown at most.",
+)
+@of_outbox
+@as_json
+@click.pass_context
+def show(
+    ctx: click.Context, /, *, limit: int, name: str, json: bool, **which: Any
+) -> None:
+    """List rows, those with the most attempts first."""
+    if not any(which.values()):
+        which["all_rows"] = True
+    with opened(ctx, name, json=json) as (context, database):
+        shown = Overview(database).rows(chosen(**which), limit=limit)
+        if not context.print_json({"rows": shown}):
+            print_table(context, MESSAGES, shown)
+        if not shown:
+            context.leave(NO)
+
+
+@outbox.command(cls=CeleryCommand)
+@rows
+@due
+@of_outbox
+@as_json
+@click.pass_context
+def retry(
+    ctx: click.Context,
+    /,
+    *,
+    at: str | None,
+    delay: float | None,
+    name: str,
+    json: bool,
+    **which: Any,
+) -> None:
+    """Let parked rows be delivered or run again, with all their attempts.
+
+    They are due at once, or when --at or --delay says.
+    """
+    with opened(ctx, name, json=json) as (context, database):
+        count = operations.retry(
+            database, chosen(**which), at=_instant(at, context), delay=delay
+        )
+        _done(context, count, "to be tried again")
+
+
+@outbox.command(cls=CeleryCommand)
+@rows
+@click.option("--reason", default="parked by hand", show_default=True)
+@of_outbox
+@as_json
+@click.pass_context
+def park(
+    ctx: click.Context, /, *, reason: str, name: str, json: bool, **which: Any
+) -> None:
+    """Park rows: nothing delivers or runs them until they are retried."""
+    with opened(ctx, name, json=json) as (context, database):
+        count = operations.park(database, chosen(**which), reason)
+        _done(context, count, "parked")
+
+
+@outbox.command(cls=CeleryCommand)
+@rows
+@of_outbox
+@as_json
+@click.pass_context
+def drop(ctx: click.Context, /, *, name: str, json: bool, **which: Any) -> None:
+    """Delete rows: their tasks will not run."""
+    with opened(ctx, name, json=json) as (context, database):
+        count = operations.drop(database, chosen(**which))
+        _done(context, count, "dropped")
+
+
+@outbox.command(cls=CeleryCommand)
+@rows
+@due
+@click.option(
+    "--attempt",
+    type=click.IntRange(0, operations.MAX_ATTEMPT),
+    help="So many attempts count from now on.",
+)
+@click.option(
+    "--ended",
+    is_flag=True,
+    help="Runs of these rows are known to have ended: their holds are over too.",
+)
+@of_outbox
+@as_json
+@click.pass_context
+def reschedule(  # noqa: PLR0913  # what can be changed
+    ctx: click.Context,
+    /,
+    *,
+    at: str | None,
+    delay: float | None,
+    attempt: int | None,
+    ended: bool,
+    name: str,
+    json: bool,
+    **which: Any,
+) -> None:
+    """Change when rows are due, or how many attempts they have had.
+
+    Parked rows stay parked: `retry --delay` lets them run later.
+    """
+    if at is None and delay is None and attempt is None and not ended:
+        message = "nothing to change: give --at, --delay, --attempt or --ended"
+        raise click.UsageError(message)
+    with opened(ctx, name, json=json) as (context, database):
+        count = operations.reschedule(
+            database,
+            chosen(**which),
+            at=_instant(at, context),
+            delay=delay,
+            attempt=attempt,
+            ended=ended,
+        )
+        _done(context, count, "rescheduled")
+
+
+@contextmanager
+def opened(
+    ctx: click.Context, name: str, *, json: bool
+) -> Iterator[tuple[Context, Database]]:
+    """Yield the context and the database of an outbox of the app."""
+    with Context.open(ctx, json=json) as context:
+        known_ones = known(context)
+        if name not in known_ones:
+            names = ", ".join(sorted(known_ones))
+            message = f"--outbox {name!r}: the app has {names}"
+            raise Misconfigured(message)
+        database = Database.of(known_ones[name], role="cli")
+        try:
+            yield context, database
+        finally:
+            database.close()
+
+
+def chosen(
+    *,
+    ids: Sequence[int],
+    tasks: Sequence[str],
+    parked: bool,
+    attempts_from: int | None,
+    all_rows: bool,
+) -> Which:
+    """Return which rows the options mean."""
+    which = {
+        "ids": ids or None,
+        "tasks": tasks or None,
+        "parked": True if parked else None,
+        "attempts_from": attempts_from or 0,
+        "all_rows": all_rows,
+    }
+    if not any(which.values()):
+        message = "name rows: IDS, --task, --parked, --attempts-from, or --all"
+        raise click.UsageError(message)
+    return Which(**which)  # type: ignore[arg-type]  # one by one as above
+
+
+def _instant(text: str | None, context: Context) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError as error:
+        message = f"--at {text!r} is no instant as ISO 8601 has it"
+        raise click.UsageError(message) from error
+    return instant if instant.tzinfo else instant.replace(tzinfo=context.zone)
+
+
+def _done(context: Context, count: int, what: str) -> None:
+    if not context.print_json({"rows": count}):
+        click.echo(f"{count} rows are {what}" if count != 1 else f"1 row is {what}")
+    if not count:
+        context.leave(NO)

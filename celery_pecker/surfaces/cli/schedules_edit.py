@@ -1,0 +1,300 @@
+"""``pecker set``, ``once``, ``rename``, ``remove``: edits of stored schedules."""
+
+from __future__ import annotations
+
+import json as jsons
+from collections.abc import Callable, Mapping
+from datetime import tzinfo
+from functools import partial
+from typing import Any, TypeVar
+
+import click
+import psycopg
+from celery.bin.base import CeleryCommand
+
+from celery_pecker.kernel.bounded_connection import BoundedConnection
+from celery_pecker.kernel.errors import InvalidField, Misconfigured
+from celery_pecker.schedules import ScheduleRow
+from celery_pecker.schedules.stored.fields import Preview, arguments, preview, texts
+from celery_pecker.surfaces.cli.actions import current_user
+from celery_pecker.surfaces.cli.context import NO, Context, as_json
+from celery_pecker.surfaces.console import instants
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+KINDS = {
+    "every": ("--every", "SECONDS", "Every so many seconds, from 0.1 on."),
+    "cron": ("--cron", "FIELDS", "Five fields, or six with seconds first."),
+    "crontab": ("--crontab", "FIELDS", "Celery's crontab, five fields."),
+    "recurrence": ("--recurrence", "JSON", "Arguments of recurrence()."),
+    "rrule": ("--rrule", "RULE", "A rule of RFC 5545; needs --start."),
+    "solar": ("--solar", '"EVENT LAT LON"', "As 'sunrise 48.85 2.35'."),
+    "json": ("--schedule", "JSON", "Any schedule as `pecker schedules` shows it."),
+}
+"""Options that say when, by the kind that a form has for them."""
+FIELDS = {
+    "zone": ("--zone", "Time zone of --cron, --rrule and --recurrence."),
+    "calendar": ("--calendar", "Country of working days, with --cron."),
+    "days": ("--days", "With --cron, of month and week: either or both."),
+    "jitter": ("--jitter", "Each run later by up to so many seconds."),
+    "splay": ("--splay", "Spread equal schedules over so many seconds."),
+    "start": ("--start", "No run before this instant; '' takes it away."),
+    "end": ("--end", "No run after this instant; '' takes it away."),
+    "timeout": ("--timeout", "Seconds that a run may take from its slot on."),
+    "run": ("--run", "dispatch or local."),
+    "delivery": ("--delivery", "at_most_once or at_least_once."),
+    "misfire": ("--misfire", "skip, coalesce or catch_up."),
+    "grace": ("--grace", "Seconds after which a missed slot is not run."),
+    "catch_up": ("--catch-up", "How many missed slots are run at most."),
+}
+"""Options that are fields of a form under the same name."""
+OF_SCHEDULE = ("zone", "calendar", "days", "jitter", "splay")
+"""Options that another kind of schedule does not take over."""
+ZONED = {"cron", "crontab", "rrule", "recurrence"}
+"""Kinds that go by a zone, or say why not."""
+ARGUMENTS = {
+    "args": ("--args", "Positional arguments: a JSON list."),
+    "kwargs": ("--kwargs", "Arguments by name: a JSON object."),
+    "options": ("--options", 'Of apply_async: a JSON object, as {"queue": "slow"}.'),
+}
+of_version = click.option(
+    "--version",
+    type=click.IntRange(0),
+    help="The version that this is for; 0: there must be none. Refused if it differs.",
+)
+
+
+def _with_arguments(command: Command) -> Command:
+    for key, (option, text) in ARGUMENTS.items():
+        command = click.option(option, key, help=text)(command)
+    return command
+
+
+def _with_fields(command: Command) -> Command:
+    for key, (option, metavar, text) in KINDS.items():
+        command = click.option(option, f"kind_{key}", metavar=metavar, help=text)(
+            command
+        )
+    for key, (option, text) in FIELDS.items():
+        command = click.option(option, key, help=text)(command)
+    for key, text in (
+        ("once", "Only the first run from now on."),
+        ("paused", "Slots pass without a run."),
+    ):
+        command = click.option(f"--{key}/--no-{key}", default=None, help=text)(command)
+    return command
+
+
+@click.command(name="set", cls=CeleryCommand)
+@click.argument("name")
+@click.option("--task", help="Name of the task; needed for a new schedule.")
+@_with_arguments
+@_with_fields
+@of_version
+@click.option("--dry-run", is_flag=True, help="Show the next five runs; store nothing.")
+@as_json
+@click.pass_context
+def set_(
+    ctx: click.Context,
+    /,
+    *,
+    name: str,
+    version: int | None,
+    dry_run: bool,
+    json: bool,
+    **named: Any,
+) -> None:
+    """Store a schedule, or change what is named of a stored one.
+
+    Instants are ISO 8601; without an offset they are local time of the app's zone.
+    Every scheduler follows within a second.
+    """
+    with Context.open(ctx, json=json) as context:
+        row = context.schedules.get(name)
+        wanted = _texts(row, name, named)
+        seen = preview(context.schedules, wanted)
+        if dry_run and seen.problem is not None:
+            raise InvalidField(seen.problem, field=seen.field or "schedule")
+        fields = _arguments(wanted, context.zone)
+        fields.pop("version", None)
+        fields["name"] = name  # a form reads it without the blanks around it
+        if named["paused"] is None and row is not None:
+            fields.pop("paused", None)  # a pause since then is no other version
+        # What was not named stays as it was read: an edit in between is refused.
+        known = 0 if row is None else row.version
+        change = partial(
+            context.schedules.set,
+            **fields,
+            version=known if version is None else version,
+            by=current_user(),
+        )
+        if dry_run:
+            _refuse(context, change)
+            _show(context, name, row, seen)
+        else:
+            _say(context, change())
+
+
+def _refuse(context: Context, change: Callable[..., ScheduleRow]) -> None:
+    """Raise what the edit would raise; it is rolled back."""
+    settings = context.settings
+    try:
+        with (
+            BoundedConnection.within(settings.dsn, settings.database_timeout) as line,
+            line.transaction(force_rollback=True),
+        ):
+            change(connection=line)
+    except psycopg.Error as error:
+        message = f"{context.database.where} refuses it: {error}"
+        raise Misconfigured(message) from error
+
+
+@click.command(cls=CeleryCommand)
+@click.argument("task")
+@click.option("--at", required=True, help="When: ISO 8601, or local time of the app.")
+@click.option("--name", help="Of the entry; one is made if there is none.")
+@_with_arguments
+@as_json
+@click.pass_context
+def once(
+    ctx: click.Context,
+    /,
+    *,
+    task: str,
+    at: str,
+    name: str | None,
+    json: bool,
+    **named: str | None,
+) -> None:
+    """Store one run of a task."""
+    with Context.open(ctx, json=json) as context:
+        decoded = {key: _json(key, text) for key, text in named.items() if text}
+        version = {} if name is None else {"version": 0}
+        row = context.schedules.once(
+            task, at=at, name=name, by=current_user(), **version, **decoded
+        )
+        _say(context, row)
+
+
+@click.command(cls=CeleryCommand)
+@click.argument("name")
+@click.argument("to")
+@of_version
+@as_json
+@click.pass_context
+def rename(
+    ctx: click.Context, /, *, name: str, to: str, version: int | None, json: bool
+) -> None:
+    """Give a stored schedule another name; its slots come as they would have come."""
+    with Context.open(ctx, json=json) as context:
+        _say(
+            context,
+            context.schedules.rename(name, to, version=version, by=current_user()),
+        )
+
+
+@click.command(cls=CeleryCommand)
+@click.argument("name")
+@of_version
+@as_json
+@click.pass_context
+def remove(
+    ctx: click.Context, /, *, name: str, version: int | None, json: bool
+) -> None:
+    """Remove a stored schedule."""
+    with Context.open(ctx, json=json) as context:
+        removed = context.schedules.remove(name, version=version, by=current_user())
+        if not context.print_json({"name": name, "removed": removed}) and removed:
+            click.echo(f"{name!r} is removed")
+        if not removed:
+            click.echo(f"no stored schedule is named {name!r}", err=True)
+            context.leave(NO)
+
+
+def _arguments(wanted: Mapping[str, str], zone: tzinfo) -> dict[str, Any]:
+    """Return the arguments of `Schedules.set`; an error names the option."""
+    try:
+        return arguments(wanted, zone=zone)
+    except InvalidField as error:
+        option = KINDS.get(wanted["kind"], ("value",))[0]
+        if error.field != "value":
+            raise
+        message = str(error).replace("value", option, 1)
+        raise InvalidField(message, field=error.field) from error
+
+
+def _texts(
+    row: ScheduleRow | None, name: str, named: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return the fields of a form: those of the row, and what is named instead."""
+    filled = {} if row is None else dict(texts(row))
+    filled["name"] = name
+    kinds = [key for key in KINDS if named[f"kind_{key}"] is not None]
+    if len(kinds) > 1:
+        options = " and ".join(KINDS[key][0] for key in kinds)
+        message = f"{options} exclude one another"
+        raise click.UsageError(message)
+    if row is None and not kinds:
+        allowed = ", ".join(option for option, _, _ in KINDS.values())
+        message = f"there is no schedule {name!r}; to make one, name one of {allowed}"
+        raise click.UsageError(message)
+    if row is None and named["task"] is None:
+        message = f"there is no schedule {name!r}; to make one, name --task"
+        raise click.UsageError(message)
+    if kinds:
+        # Another schedule, with options of its own.
+        filled |= dict.fromkeys(OF_SCHEDULE, "")
+        filled |= {"kind": kinds[0], "value": named[f"kind_{kinds[0]}"]}
+    for key in ("task", *ARGUMENTS, *FIELDS):
+        if named[key] is not None:
+            filled[key] = named[key]
+    for key in ("once", "paused"):
+        if named[key] is not None:
+            filled[key] = "on" if named[key] else ""
+    filled.pop("version", None)
+    local = named["start"] or named["end"]
+    if named["zone"] and not local and filled["kind"] not in ZONED:
+        message = "--zone goes with --cron, --rrule, --recurrence, --start or --end"
+        raise click.UsageError(message)
+    return filled
+
+
+def _json(key: str, text: str) -> Any:
+    try:
+        return jsons.loads(text)
+    except (ValueError, RecursionError) as error:
+        message = f"{key} is {text!r}; allowed is JSON ({error})"
+        raise InvalidField(message, field=key) from error
+
+
+def _say(context: Context, row: ScheduleRow) -> None:
+    if context.print_json(row):
+        return
+    context.print("", f"{row.name!r} is at version {row.version}: {row.words}")
+    context.print("", _next(context, row))
+
+
+def _next(context: Context, row: ScheduleRow) -> str:
+    if row.paused:
+        return "paused: its slots pass without a run"
+    if row.next_due is None:
+        return "nothing is left to run"
+    return f"next: {instants.for_people(row.next_due, context.zone)}"
+
+
+def _show(context: Context, name: str, row: ScheduleRow | None, seen: Preview) -> None:
+    """Show what would be stored: words, and the next runs by this machine's clock."""
+    verdict = "new" if row is None else "change"
+    version = 0 if row is None else row.version
+    document = {
+        "dry_run": True,
+        "name": name,
+        "what": verdict,
+        "version": version,
+        "words": seen.words,
+        "runs": seen.runs,
+    }
+    if context.print_json(document):
+        return
+    context.print("", seen.words)
+    for run in seen.runs:
+        context.print("", instants.for_people(run, context.zone))

@@ -1,0 +1,182 @@
+"""``pecker tasks``: every entry, once or live."""
+
+from __future__ import annotations
+
+import json as jsons
+from collections.abc import Iterator
+
+import click
+from celery.bin.base import CeleryCommand
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from celery_pecker.kernel.clock import from_us, pause
+from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.schedules.overview import ORDERS, EntryRow, Page
+from celery_pecker.surfaces.cli.context import Context, as_json, plain, seconds
+from celery_pecker.surfaces.cli.upcoming import first_after
+from celery_pecker.surfaces.console.exits import YES, interrupted
+from celery_pecker.surfaces.console.listing import Listing
+
+STYLES = {
+    "overdue": "bold red",
+    "unclaimed": "bold red",
+    "failing": "bold red",
+    "unreported": "bold red",
+    "undeclared": "yellow",
+    "paused": "cyan",
+    "ok": "green",
+}
+BARS = "▁▂▃▄▅▆▇█"
+SHOWN = 12
+"""Slots in a sparkline here."""
+
+
+@click.command(cls=CeleryCommand)
+@click.option("--watch", is_flag=True, help="Show it again and again, until Ctrl-C.")
+@click.option(
+    "--every",
+    type=click.FloatRange(0.1, 3_600),
+    default=1.0,
+    show_default=True,
+    help="With --watch: seconds between two looks.",
+)
+@click.option(
+    "--times", type=click.IntRange(1), help="With --watch: end after so many looks."
+)
+@click.option("--search", default="", help="Names and tasks that contain this.")
+@click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    default="state",
+    show_default=True,
+    help="What to sort by; state: trouble first.",
+)
+@click.option("--desc", is_flag=True, help="The other way round.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    default=100,
+    show_default=True,
+    help="Entries shown at most.",
+)
+@click.option("--offset", type=click.IntRange(0), default=0, help="Entries left out.")
+@as_json
+@click.pass_context
+def tasks(  # noqa: PLR0913  # what a table can be asked
+    ctx: click.Context,
+    *,
+    watch: bool,
+    every: float,
+    times: int | None,
+    search: str,
+    order: str,
+    desc: bool,
+    limit: int,
+    offset: int,
+    json: bool,
+) -> None:
+    """List the entries: last and next slot, lateness, holder, what they missed."""
+    with Context.open(ctx, json=json) as context:
+
+        def look() -> Page:
+            return context.overview.page(
+                search=search,
+                order=order,
+                descending=desc,
+                limit=limit,
+                offset=offset,
+            )
+
+        if not watch:
+            page = look()
+            if not context.print_json(_document(context, page)):
+                context.console.print(_table(context, page))
+            return
+        if json:
+            with interrupted(YES):
+                for _ in _turns(every, times):
+                    click.echo(jsons.dumps(plain(_document(context, look()))))
+            return
+        with (
+            interrupted(YES),
+            Live(console=context.console, auto_refresh=False, transient=False) as live,
+        ):
+            for _ in _turns(every, times):
+                try:
+                    shown: RenderableType = _table(context, look())
+                except DatabaseUnavailable as error:
+                    shown = Group(live.renderable, Text(str(error), style="red"))
+                live.update(shown, refresh=True)
+
+
+def _turns(every: float, times: int | None) -> Iterator[int]:
+    nth = 0
+    while times is None or nth < times:
+        if nth:
+            pause(every)
+        nth += 1
+        yield nth
+
+
+def _document(context: Context, page: Page) -> dict[str, object]:
+    return {
+        "now_us": page.now_us,
+        "total": page.total,
+        "entries": [
+            {**plain(row), **plain({"next_us": _next(context, row, page.now_us)})}
+            for row in page.rows
+        ],
+    }
+
+
+def _next(context: Context, row: EntryRow, now_us: int) -> int | None:
+    return first_after(context.declared.get(row.name), row, now_us)
+
+
+def _table(context: Context, page: Page) -> Listing:
+    shown = f"{len(page.rows)} of {page.total} entries, {context.at(page.now_us)}"
+    heads = ("entry", "last", "next", "late", "", "holder", "missed", "epoch", "state")
+    table = Listing(*heads, right={"late", "missed", "epoch"}, title=shown)
+    for row in page.rows:
+        # Text, not str: a name may look like markup.
+        table.add_row(
+            Text(visible(row.name)),
+            Text(_last(context, row, page.now_us)),
+            Text(_due(_next(context, row, page.now_us), page.now_us)),
+            Text(seconds(row.late_us)),
+            Text(bars(row.spark[-SHOWN:])),
+            Text(row.host or "-"),
+            Text(str(row.missed)),
+            Text(str(row.epoch)),
+            Text(row.state, style=STYLES.get(row.state, "")),
+        )
+    return table
+
+
+def _last(context: Context, row: EntryRow, now_us: int) -> str:
+    local = from_us(row.last_us).astimezone(context.zone)
+    same_day = from_us(now_us).astimezone(context.zone).date() == local.date()
+    at = f"{local:%H:%M:%S}" if same_day else f"{local:%Y-%m-%d %H:%M}"
+    # Not won here yet: imported, or when it was first seen
+    return at if row.epoch else f"from {at}"
+
+
+def _due(next_us: int | None, now_us: int) -> str:
+    if next_us is None:
+        return "-"
+    if next_us < now_us:
+        return f"{seconds(now_us - next_us)} ago"
+    return f"in {seconds(next_us - now_us)}"
+
+
+def visible(name: str) -> str:
+    """Return a name without what would move the cursor or colour the rest."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in name)
+
+
+def bars(values: list[int]) -> str:
+    """Return a sparkline: the highest bar is the largest value, or 100 ms."""
+    top = max([*values, 100_000])
+    return "".join(BARS[min(max(one, 0) * len(BARS) // (top + 1), 7)] for one in values)

@@ -1,0 +1,100 @@
+"""``pecker next``: when an entry is due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+from celery.bin.base import CeleryCommand
+
+from celery_pecker.schedules.engine.model import NEVER_US, Entry
+from celery_pecker.schedules.overview import EntryRow, UnknownEntry
+from celery_pecker.surfaces.cli.context import NO, Context, as_json, instant
+from celery_pecker.surfaces.cli.stored_schedules import stored_entry
+
+MOST = 10_000
+
+
+def first_after(entry: Entry | None, row: EntryRow, now_us: int) -> int | None:
+    """Return the slot after the last one; None where it is not known.
+
+    What this code declares counts; the tables say the period of grids that other code
+    declares.
+    """
+    if entry is None:
+        return row.next_us
+    if entry.period_us is not None:
+        return row.last_us + entry.period_us
+    if entry.recurrence is None or entry.recurrence.is_polled:
+        return None
+    due_us = entry.recurrence.next(row.last_us, now_us)
+    return due_us if due_us < NEVER_US else None
+
+
+def slots(entry: Entry | None, row: EntryRow, now_us: int) -> Iterator[int]:
+    """Yield the slots after the last one, without end where there is none."""
+    due_us = first_after(entry, row, now_us)
+    period_us = row.period_us if entry is None else entry.period_us
+    if due_us is not None and period_us is not None and due_us < now_us:
+        # Of what has passed, the last one only: the rest is its misfire policy's.
+        due_us += (now_us - due_us) // period_us * period_us
+    while due_us is not None:
+        yield due_us
+        if period_us is not None:
+            due_us += period_us
+            continue
+        if entry is None or entry.recurrence is None:
+            return
+        before_us, due_us = due_us, entry.recurrence.next(due_us, now_us)
+        if not before_us < due_us < NEVER_US:
+            return
+
+
+@click.command(name="next", cls=CeleryCommand)
+@click.argument("name")
+@click.option(
+    "-n",
+    "--count",
+    type=click.IntRange(1, MOST),
+    default=5,
+    show_default=True,
+    help="How many slots.",
+)
+@as_json
+@click.pass_context
+def next_(ctx: click.Context, *, name: str, count: int, json: bool) -> None:
+    """Show when an entry is due next, by the database's clock."""
+    with Context.open(ctx, json=json) as context:
+        entry = context.declared.get(name) or stored_entry(context, name)
+        detail = context.overview.entry(name, limit=0)
+        if detail is None:
+            message = f"no entry is named {name!r} in the tables"
+            if entry is not None:
+                message += "; this code declares it, but no scheduler has seen it yet"
+            raise UnknownEntry(message)
+        row, now_us = detail.row, detail.now_us
+        words = entry.words if entry else ""
+        runs = [
+            due for _, due in zip(range(count), slots(entry, row, now_us), strict=False)
+        ]
+        if not context.print_json(
+            {
+                "name": name,
+                "now_us": now_us,
+                "last_us": row.last_us,
+                "words": words,
+                "slots": [instant(due) for due in runs],
+            }
+        ):
+            if words:
+                click.echo(words)
+            for due_us in runs:
+                mark = "  overdue" if due_us <= now_us else ""
+                click.echo(f"{context.at(due_us)}{mark}")
+        if not runs:
+            click.echo(
+                f"{name!r} has a schedule that can only be asked whether it is due now,"
+                " one that has come to its end, or one that only other code knows",
+                err=True,
+            )
+            context.leave(NO)

@@ -1,0 +1,97 @@
+"""What every command works with: app, settings, one way to print and one to fail."""
+
+from __future__ import annotations
+
+import json as jsons
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import tzinfo
+from functools import cached_property
+from typing import Any, ClassVar, NoReturn, Self
+
+import click
+from celery import Celery
+from rich.console import Console
+
+from celery_pecker.surfaces.console import exits
+from celery_pecker.surfaces.console.documents import plain
+from celery_pecker.surfaces.console.exits import Unanswered
+
+WHOLE_LINES = 10_000
+"""Characters of a line where no terminal limits it: a pipe gets whole lines."""
+
+as_json = click.option("--json", is_flag=True, help="For programs: JSON, one document.")
+
+
+@dataclass(kw_only=True)
+class CommandContext:
+    """One call of one command; each package adds its settings and its store."""
+
+    no_answer: ClassVar[tuple[type[Exception], ...]] = ()
+    """Errors after which the answer is unknown: exit code 3."""
+    failures: ClassVar[tuple[type[Exception], ...]] = ()
+    """Errors that are one line and exit code 1."""
+
+    app: Celery
+    settings: Any
+    json: bool
+
+    @classmethod
+    def read_settings(cls, app: Celery) -> Any:
+        """Return the settings of the package."""
+        raise NotImplementedError
+
+    @classmethod
+    @contextmanager
+    def open(cls, ctx: click.Context, *, json: bool = False) -> Iterator[Self]:
+        """Yield the context; an error in it is one line and an exit code."""
+        app: Celery = ctx.obj.app
+        context = None
+        try:
+            context = cls(app=app, settings=cls.read_settings(app), json=json)
+            yield context
+        except cls.no_answer as error:
+            raise Unanswered(str(error)) from error
+        except cls.failures as error:
+            raise click.ClickException(str(error)) from error
+        finally:
+            if context is not None:
+                context.close()
+
+    def close(self) -> None:
+        """Close what was opened."""
+
+    @cached_property
+    def console(self) -> Console:
+        """Where people read; a pipe gets whole lines."""
+        console = Console(highlight=False, soft_wrap=True)
+        if not console.is_terminal:
+            console.width = WHOLE_LINES
+        return console
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of the app, in which people read instants."""
+        zone: tzinfo = self.app.timezone
+        return zone
+
+    def plain(self, value: object) -> Any:
+        """Return a value as JSON has it."""
+        return plain(value)
+
+    def print_json(self, document: object) -> bool:
+        """Print the document if JSON was asked for; return whether it was."""
+        if self.json:
+            text = jsons.dumps(self.plain(document), indent=2, ensure_ascii=False)
+            click.echo(text)
+        return self.json
+
+    def print_line(self, document: object) -> None:
+        """Print the document as one line of JSON."""
+        click.echo(jsons.dumps(self.plain(document), ensure_ascii=False))
+
+    @staticmethod
+    def leave(code: int) -> NoReturn:
+        """End with an exit code."""
+        exits.leave(code)

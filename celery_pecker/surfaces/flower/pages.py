@@ -1,0 +1,159 @@
+"""What a page is, and which pages there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from celery import Celery
+
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import Misconfigured, PeckerError
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.surfaces.flower.upcoming import Upcoming
+from celery_pecker.surfaces.views.model import View
+
+FOLDER = Path(__file__).parent
+HOSTS = "pecker_hosts"
+"""Where Flower's settings say which names it has."""
+READ_ONLY = "pecker_read_only"
+"""Where Flower's settings say whether something can be done on our pages."""
+
+
+class Unreadable(PeckerError):
+    """What a page shows cannot be read; the message says why, and what to mend."""
+
+
+class Refused(PeckerError):
+    """A form was not accepted, and nothing was written; the message says why."""
+
+    def __init__(self, message: str, *, status: int = 422, **more: Any) -> None:
+        super().__init__(message)
+        self.status = status
+        """HTTP status: 422 for a wrong field, 409 after a concurrent edit."""
+        self.more = more
+        """What the page's script gets beside the message, as JSON."""
+
+
+def always(app: Celery) -> bool:
+    """Return True: each app has the page."""
+    del app
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What a page reads from, on the thread that it was given."""
+
+    app: Celery
+    database: Database
+    upcoming: Upcoming
+    settings: Settings
+
+
+PLACE = "outbox"
+"""What chooses a database in the address of a page that has several."""
+Query = Mapping[str, str]
+"""What stands behind the question mark of an address; the last of each name."""
+Read = Callable[[Any, Query], "dict[str, Any] | None"]
+"""Given a `Source`, or what the page opens instead."""
+Act = Callable[[Source, str, str], "dict[str, Any]"]
+Fields = Mapping[str, str]
+"""What was typed into a form, by the names of its fields."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """Something that can be done with what was typed into a form of a page."""
+
+    does: Callable[[Source, str, str, Fields], dict[str, Any]]
+    """Called with a source, a name, the user and the fields, on a thread. It raises
+    `Refused` for what is not accepted."""
+    writes: bool = True
+    """Whether it changes anything: a preview does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page: its address, what it shows, what can be done on it."""
+
+    name: str
+    """One word for it, that no other page has."""
+    title: str
+    url: str
+    """Where it is: ``/schedules``; its data ``/schedules/data``, its actions
+    ``/schedules/act``."""
+    template: str
+    """A Tornado template in ``templates`` of its folder."""
+    read: Read
+    """What it shows, as JSON; on a thread. None: there is no such thing (404)."""
+    view: View | None = None
+    """What it renders, if it is the page of a view."""
+    acts: Mapping[str, Act] = field(default_factory=dict)
+    """Functions called with a source, a name and the user, on a thread."""
+    forms: Mapping[str, Form] = field(default_factory=dict)
+    """What can be done with fields that were filled in."""
+    under: str = ""
+    """The page in whose part of the menu it lies; none: it has its own."""
+    folder: Path = FOLDER
+    """Where its ``templates`` and ``static`` lie."""
+    opens: Callable[[Celery], Any] | None = None
+    """What it reads from instead of our tables, made once for an app; its `read` may
+    be called by several threads at once."""
+    places: Callable[[Celery], Mapping[str, Settings]] | None = None
+    """Databases by name, of which ``?outbox=`` in its address chooses one; the first is
+    read where it names none."""
+    shown: Callable[[Celery], bool] = always
+    """Whether the menu of an app's Flower has it. Must not wait for a server."""
+    figures: Callable[[Celery], Iterable[Any]] | None = None
+    """Metrics that it adds to Flower's ``/metrics``; on a thread of its own."""
+    unread: str = "The schedules cannot be read"
+    """The heading above the reason when it cannot be shown."""
+    comfort: str = (
+        "This says nothing about the schedules themselves: replicas that reach the"
+        " database go on."
+    )
+    """The text below the reason."""
+
+    @property
+    def tornado(self) -> str:
+        """Its name for ``reverse_url``."""
+        return f"pecker-{self.name}"
+
+    @property
+    def files(self) -> str:
+        """The name of its static files for ``reverse_url``."""
+        return f"pecker-{self.name}-static"
+
+    @property
+    def tab(self) -> str:
+        """What Flower's navigation bar calls the part that is lit."""
+        return f"pecker-{self.under or self.name}"
+
+
+_pages: dict[str, Page] = {}
+
+
+def register(page: Page) -> None:
+    """Have ``install`` add the page to Flower."""
+    known = _pages.get(page.name)
+    if known is not None and known != page:
+        message = (
+            f"two pages are called {page.name!r}: at {known.url} and at {page.url};"
+            " each needs a name of its own"
+        )
+        raise Misconfigured(message)
+    _pages[page.name] = page
+
+
+def shown(name: str, app: Celery) -> bool:
+    """Return whether the menu of an app's Flower has the page of that name."""
+    return user_code.call(f"asking for the page {name}", False, _pages[name].shown, app)
+
+
+def registered() -> tuple[Page, ...]:
+    """Return the pages, in the order of the menu."""
+    return tuple(_pages.values())

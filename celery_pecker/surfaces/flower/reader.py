@@ -1,0 +1,285 @@
+"""Asks databases on threads of their own: Flower's loop never waits for them.
+
+Each thread has a connection, and each database threads of its own: one that hangs holds
+up no question to another. Whatever happens to the database, a question ends: with an
+answer, or with the error that the page shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from celery import Celery
+
+from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.surfaces.flower.pages import (
+    PLACE,
+    Act,
+    Fields,
+    Form,
+    Page,
+    Query,
+    Source,
+)
+from celery_pecker.surfaces.flower.upcoming import Upcoming
+
+FRESH = 1.0
+"""Seconds for which an answer is used again, for other browsers too."""
+KEPT = 256
+"""Answers, at most."""
+THREADS = 4
+"""Of each database."""
+WAITING = 64
+"""Questions to one database at once, at most; the next is refused. A browser asks again
+anyway."""
+TURN = 4.0
+"""Seconds until a question that had no turn is given up. A browser waits for ten, and
+what was reported as failed must not be done a minute later."""
+
+Options = ParamSpec("Options")
+Answer = TypeVar("Answer")
+_Key = tuple[str, frozenset[tuple[str, str]]]
+Call = Callable[Concatenate[Source, Options], Answer]
+
+
+class UnknownDatabase(PeckerError, LookupError):
+    """An address chooses a database that the page does not have."""
+
+
+class TooManyWaiting(DatabaseUnavailable):
+    """The database was not even asked: others hang on it."""
+
+
+@dataclass(slots=True)
+class _Recent:
+    """What one question was answered lately, or will be."""
+
+    answer: asyncio.Future[dict[str, Any] | None]
+    asked: float
+    answered_at: float = 0.0
+    """When the answer came."""
+
+    def old(self, now: float) -> bool:
+        """Return whether it is to be asked again."""
+        return self.answer.done() and now - self.asked > FRESH
+
+
+class Lane:
+    """Questions to one database, on threads of their own."""
+
+    def __init__(self, app: Celery, settings: Callable[[], Settings]) -> None:
+        self._app = app
+        self._settings = settings
+        self._upcoming = Upcoming(app)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pecker-flower")
+        self._mine = threading.local()
+        self._waiting = 0
+
+    async def read(
+        self,
+        call: Call[Options, Answer],
+        *args: Options.args,
+        **kwargs: Options.kwargs,
+    ) -> Answer:
+        """Return the answer, from a connection that may have been dropped meanwhile."""
+        return await self.wait(lambda: self._read(call, *args, **kwargs))
+
+    async def write(
+        self,
+        call: Call[Options, Answer],
+        *args: Options.args,
+        **kwargs: Options.kwargs,
+    ) -> Answer:
+        """Return the answer to what must not be sent twice: over a new connection."""
+        return await self.wait(lambda: self._write(call, *args, **kwargs))
+
+    async def wait(self, call: Callable[[], Answer]) -> Answer:
+        """Return what a call returns, when it has had its turn."""
+        if self._waiting >= WAITING:
+            message = f"{WAITING} questions wait for the database already"
+            raise TooManyWaiting(message)
+        until = SYSTEM.monotonic() + TURN
+
+        def turn() -> Answer:
+            if SYSTEM.monotonic() > until:
+                message = f"other questions have hung on the database for {TURN:g} s"
+                raise TooManyWaiting(message)
+            return call()
+
+        self._waiting += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, turn)
+        finally:
+            self._waiting -= 1
+
+    def _read(
+        self,
+        call: Call[Options, Answer],
+        *args: Options.args,
+        **kwargs: Options.kwargs,
+    ) -> Answer:
+        source = self._source()
+        stood = source.database.connected
+        try:
+            return call(source, *args, **kwargs)
+        except DatabaseUnavailable:
+            if not stood:
+                raise
+            # The server was restarted since the last question.
+            return call(source, *args, **kwargs)
+
+    def _write(
+        self,
+        call: Call[Options, Answer],
+        *args: Options.args,
+        **kwargs: Options.kwargs,
+    ) -> Answer:
+        source = self._source()
+        source.database.close()
+        return call(source, *args, **kwargs)
+
+    def _source(self) -> Source:
+        """Return this thread's own; settings are read here, so that a page tells."""
+        source: Source | None = getattr(self._mine, "source", None)
+        if source is None:
+            settings = self._settings()
+            database = Database.of(settings, role="flower")
+            source = self._mine.source = Source(
+                app=self._app,
+                database=database,
+                upcoming=self._upcoming,
+                settings=settings,
+            )
+        return source
+
+
+class Reader:
+    """Questions of pages to the database of an app."""
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+        self._main = Lane(app, self._main_settings)
+        self._lanes: dict[str, Lane] = {}
+        self._opening = threading.Lock()
+        self._opened: dict[str, Any] = {}
+        self._recent: dict[_Key, _Recent] = {}
+
+    async def read(self, page: Page, query: Query) -> dict[str, Any] | None:
+        """Return what a page shows; asked once a second, however many look at it."""
+        key = (page.name, frozenset(query.items()))
+        now = SYSTEM.monotonic()
+        known = self._recent.get(key)
+        if known is None or known.old(now):
+            known = self._begin(key, self._read(page, query), now)
+        # Shielded, because others wait for the same when one browser is closed.
+        data = await asyncio.shield(known.answer)
+        if data is None or "now" not in data:
+            return data
+        # From when it came, not from when it was asked: on a busy database an entry
+        # would be shown as overdue by as long as the answer took.
+        age_us = int((SYSTEM.monotonic() - known.answered_at) * 1_000_000)
+        return {**data, "now": data["now"] + age_us}
+
+    async def _read(self, page: Page, query: Query) -> dict[str, Any] | None:
+        if page.opens is not None:
+            return await self._main.wait(lambda: page.read(self._open(page), query))
+        if page.places is None:
+            return await self._main.read(page.read, query)
+        places = page.places(self._app)
+        place = query.get(PLACE, next(iter(places)))
+        if place not in places:
+            return None
+        data = await self._lane(place, places[place]).read(page.read, query)
+        return None if data is None else {**data, "place": place, "places": [*places]}
+
+    def _begin(
+        self,
+        key: _Key,
+        reading: Coroutine[Any, Any, dict[str, Any] | None],
+        now: float,
+    ) -> _Recent:
+        """Ask; drop older answers, which may be large."""
+        for other in [key for key, known in self._recent.items() if known.old(now)]:
+            del self._recent[other]
+        while len(self._recent) >= KEPT:
+            del self._recent[next(iter(self._recent))]
+        mine = self._recent[key] = _Recent(asyncio.ensure_future(reading), now)
+        mine.answer.add_done_callback(lambda _: self._end(key, mine))
+        return mine
+
+    def _end(self, key: _Key, mine: _Recent) -> None:
+        """Keep an answer for later requests; raise an error in those that waited."""
+        mine.answered_at = SYSTEM.monotonic()
+        failed = mine.answer.cancelled() or mine.answer.exception() is not None
+        if failed and self._recent.get(key) is mine:
+            del self._recent[key]
+
+    async def write(
+        self,
+        call: Call[Options, Answer],
+        *args: Options.args,
+        **kwargs: Options.kwargs,
+    ) -> Answer:
+        """Return the answer to what must not be sent twice: over a new connection."""
+        try:
+            return await self._main.write(call, *args, **kwargs)
+        finally:
+            self._recent.clear()  # the next request shows the change
+
+    def _open(self, page: Page) -> Any:
+        """Return what the page reads from; made once, by the first request."""
+        assert page.opens is not None  # noqa: S101 — asked before
+        with self._opening:
+            if page.name not in self._opened:
+                self._opened[page.name] = page.opens(self._app)
+            return self._opened[page.name]
+
+    async def act(
+        self, page: Page, query: Query, act: Act, name: str, by: str
+    ) -> dict[str, Any]:
+        """Do something on a page, in the database that its address has chosen.
+
+        Raises:
+            UnknownDatabase: the address names none of them.
+        """
+        if page.places is None:
+            return await self.write(act, name, by)
+        places = page.places(self._app)
+        place = query.get(PLACE, next(iter(places)))
+        if place not in places:
+            message = f"{PLACE} {place!r}: the app has {', '.join(places)}"
+            raise UnknownDatabase(message)
+        try:
+            return await self._lane(place, places[place]).write(act, name, by)
+        finally:
+            self._recent.clear()  # the next request shows the change
+
+    async def fill(
+        self, form: Form, name: str, by: str, fields: Fields
+    ) -> dict[str, Any]:
+        """Do something with what was typed into a form of a page.
+
+        Raises:
+            Refused: it was not accepted, and nothing was written.
+        """
+        if form.writes:
+            return await self.write(form.does, name, by, fields)
+        return await self._main.read(form.does, name, by, fields)
+
+    def _lane(self, place: str, settings: Settings) -> Lane:
+        """Return the lane of a place: its server may hang, and the others go on."""
+        if place not in self._lanes:
+            self._lanes[place] = Lane(self._app, lambda: settings)
+        return self._lanes[place]
+
+    def _main_settings(self) -> Settings:
+        return Settings.read(self._app.conf, main=self._app.main)

@@ -1,0 +1,169 @@
+"""Render views as pages of Flower: the outbox, observers and alarms.
+
+A page gets the description of its view once (`described`) and what it shows every two
+seconds (`document`); ``view.js`` draws both. A view with a picture of its own brings a
+template and a script besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from celery_pecker.kernel.clock import to_us
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.surfaces.flower.pages import Page, Query, Source
+from celery_pecker.surfaces.views.alarms import ALARMS
+from celery_pecker.surfaces.views.model import Act, Shown, Table, View
+from celery_pecker.surfaces.views.observers import OBSERVERS
+from celery_pecker.surfaces.views.outbox import OUTBOX
+
+if TYPE_CHECKING:
+    from celery import Celery
+
+LONGEST = 400
+"""Letters of a text."""
+OF_COLUMNS = ("key", "kind", "notes", "chooses", "alert")
+EXACT = 2**53
+"""From here on a number of JavaScript's is rounded."""
+
+
+def described(view: View) -> dict[str, Any]:
+    """Return what a page must know of a view before it is drawn."""
+    return {
+        table.name: {
+            **_facts(table, "key", "state", "states"),
+            "columns": [_facts(one, *OF_COLUMNS) for one in table.columns],
+            "acts": [
+                _facts(one, "name", "label", "asks", "states") for one in table.acts
+            ],
+            "filters": [_facts(one, "key", "label", "kind") for one in table.filters],
+        }
+        for table in view.tables
+    }
+
+
+def _facts(thing: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(thing, name) for name in names}
+
+
+def document(view: View, shown: Shown) -> dict[str, Any]:
+    """Return what a page shows, as JSON."""
+    return {
+        "now": shown.now_us,
+        "cards": {
+            one.key: {
+                "text": one.text(shown.summary),
+                "note": one.note(shown.summary),
+                "tone": one.tone(shown.summary),
+            }
+            for one in view.figures
+        },
+        "rows": {table.name: _rows(table, shown) for table in view.tables},
+        "total": shown.total,
+        "size": shown.size,
+        "more": shown.more,
+        **shown.extra,
+    }
+
+
+def _rows(table: Table, shown: Shown) -> list[dict[str, Any]]:
+    fields = table.fields
+    return [
+        {
+            **{name: _plain(read(row)) for name, read in fields.items()},
+            table.key: str(fields[table.key](row)),
+        }
+        for row in shown.rows[table.name]
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as a browser reads it: instants in microseconds."""
+    if isinstance(value, datetime):
+        return to_us(value)
+    if isinstance(value, int) and abs(value) >= EXACT:
+        return str(value)
+    return value[:LONGEST] if isinstance(value, str) else value
+
+
+def page(
+    view: View,
+    *,
+    shown: Callable[[Celery], bool],
+    comfort: str,
+    places: Callable[[Celery], dict[str, Settings]] | None = None,
+    template: str = "view.html",
+) -> Page:
+    """Return the page of a view."""
+
+    def read(source: Source, query: Query) -> dict[str, Any]:
+        return document(view, view.read(source.database, query))
+
+    def act(which: Act, source: Source, name: str, by: str) -> dict[str, Any]:
+        return {"message": which.call(source.database, name, by)}
+
+    return Page(
+        name=view.name,
+        title=view.title,
+        url=f"/{view.name}",
+        template=template,
+        view=view,
+        read=read,
+        acts={name: partial(act, one) for name, one in view.acts.items()},
+        shown=shown,
+        places=places,
+        unread=f"The {view.title.lower()} cannot be read",
+        comfort=comfort,
+    )
+
+
+def _has_outbox(app: Celery) -> bool:
+    from celery_pecker.outbox import outboxes  # noqa: PLC0415  # loads psycopg
+
+    return bool(app.conf.get("pecker_dsn")) and bool(outboxes(app))
+
+
+def _outboxes(app: Celery) -> dict[str, Settings]:
+    from celery_pecker.outbox.app import settings_of  # noqa: PLC0415  # loads psycopg
+
+    return settings_of(app, Settings.read(app.conf, main=app.main))
+
+
+def _has_observers(app: Celery) -> bool:
+    from celery_pecker.observers import observers_of  # noqa: PLC0415  # loads psycopg
+
+    return bool(app.conf.get("pecker_dsn")) and observers_of(app) is not None
+
+
+def _has_alarms(app: Celery) -> bool:
+    return bool(app.conf.get("pecker_dsn")) and bool(app.conf.get("pecker_alarms"))
+
+
+PAGES = (
+    page(
+        OUTBOX,
+        shown=_has_outbox,
+        places=_outboxes,
+        comfort=(
+            "This says nothing about the messages themselves: relays that reach the"
+            " database deliver them."
+        ),
+    ),
+    page(
+        OBSERVERS,
+        shown=_has_observers,
+        template="observers.html",
+        comfort=(
+            "This says nothing about the observers themselves: hosts that reach the"
+            " database run them."
+        ),
+    ),
+    page(
+        ALARMS,
+        shown=_has_alarms,
+        comfort="While the database is away nothing is looked at, and nothing rings.",
+    ),
+)

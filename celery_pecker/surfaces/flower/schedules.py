@@ -1,0 +1,279 @@
+"""The pages of all schedules and of one: what they show and what one can do."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from celery import Celery
+
+from celery_pecker.kernel.clock import SYSTEM, Clock, to_us
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.schedules.engine.model import task_id
+from celery_pecker.schedules.overview import ORDERS, EntryRow, Overview, Totals
+from celery_pecker.schedules.overview.reader import OVERDUE_TIMEOUT
+from celery_pecker.surfaces.flower.pages import Page, Query, Source
+from celery_pecker.surfaces.flower.stored_schedules import (
+    brief,
+    changes_of,
+    full,
+    removed_of,
+    schedules_of,
+    stored_of,
+    why_read_only,
+)
+
+if TYPE_CHECKING:
+    from celery_pecker.schedules import ScheduleRow
+
+ROWS = 50
+"""On one page of the list."""
+DIGITS = 9
+"""Of a page's number, at most: Python refuses to read thousands."""
+LISTED = 20
+"""Slots whose tasks can be opened."""
+SPARED = 10
+"""Readings of all figures that would fit between two of them."""
+SLOTS = 600
+"""In the strip of an entry: ten minutes of a per-second entry."""
+
+
+class LastTotals:
+    """The figures of all entries, read the more rarely the longer that takes.
+
+    Each row is counted: of 100,000 entries every two seconds for every browser, that
+    would be a core of the database.
+    """
+
+    def __init__(self, clock: Clock = SYSTEM) -> None:
+        self._clock = clock
+        self._reading = threading.Lock()
+        self._totals: Totals | None = None
+        self._until = 0.0
+
+    def read(self, overview: Overview) -> Totals:
+        """Return figures that are as old as ten readings take, at most."""
+        with self._reading:
+            begun = self._clock.monotonic()
+            if self._totals is None or begun >= self._until:
+                self._totals = overview.totals()
+                ended = self._clock.monotonic()
+                self._until = ended + SPARED * (ended - begun)
+            return self._totals
+
+    def forget(self) -> None:
+        """Forget the stored schedules: the next request reads them again."""
+        self._until = 0.0
+
+
+@cache
+def totals_of(app: Celery) -> LastTotals:
+    """Return the figures of an app; one for all threads."""
+    del app
+    return LastTotals()
+
+
+def read_list(source: Source, query: Query) -> dict[str, Any]:
+    """Return one page of the entries, and the figures of all."""
+    overview = Overview(source.database)
+    order = query.get("order", "name")
+    number = query.get("page", "")[:DIGITS]
+    at = int(number) if number.isascii() and number.isdigit() else 1
+    page = overview.page(
+        search=query.get("search", "").strip(),
+        order=order if order in ORDERS else "name",
+        descending=query.get("descending") == "1",
+        limit=ROWS,
+        offset=(max(at, 1) - 1) * ROWS,
+    )
+    stored = stored_of(source, [row.name for row in page.rows])
+    gone = [row.name for row in page.rows if not row.declared]
+    removed = removed_of(source, gone)
+    return {
+        "now": page.now_us,
+        "total": page.total,
+        "rows": [
+            plain(row, source, page.now_us, stored.get(row.name), row.name in removed)
+            for row in page.rows
+        ],
+        "size": ROWS,
+        "totals": asdict(totals_of(source.app).read(overview)),
+        "why": why_read_only(source.app),
+    }
+
+
+def read_entry(source: Source, query: Query) -> dict[str, Any] | None:
+    """Return one entry with its last slots."""
+    detail = Overview(source.database).entry(query.get("name", ""), limit=SLOTS)
+    if detail is None:
+        return None
+    name = detail.row.name
+    stored = stored_of(source, [name]).get(name)
+    removed = not detail.row.declared and name in removed_of(source, [name])
+    holders: dict[str, int] = {}
+    hosts: list[str | None] = []
+    for slot in detail.slots:
+        if holders.setdefault(str(slot.holder), len(hosts)) == len(hosts):
+            hosts.append(slot.host)
+    return {
+        "now": detail.now_us,
+        "row": plain(detail.row, source, detail.now_us, stored, removed),
+        "stored": None if stored is None else full(stored),
+        "changes": changes_of(source, name),
+        "why": why_read_only(source.app),
+        "declared_until": detail.declared_until_us,
+        "holder_seen": detail.holder_seen_us,
+        "slots": [  # without names: there are many, and they come every two seconds
+            (
+                slot.due_us,
+                slot.state,
+                slot.late_us,
+                slot.era,
+                str(slot.epoch),
+                slot.at_us,
+                holders[str(slot.holder)],
+            )
+            for slot in detail.slots
+        ],
+        "holders": [*zip(holders, hosts, strict=True)],
+        "tasks": [
+            task_id(source.settings.schema, name, slot.due_us, slot.era)
+            for slot in detail.slots[:LISTED]
+        ],
+        "bad": _bad(detail.row, source),
+        "counts": detail.row.outcomes.counts,
+        "fence": _texts(asdict(detail.fence)) if detail.fence else None,
+        "pending": [_texts(asdict(pending)) for pending in detail.pending],
+    }
+
+
+def _bad(row: EntryRow, source: Source) -> dict[str, Any] | None:
+    """Return the last bad end, and the task that Flower may know of it."""
+    bad = row.outcomes.bad
+    if bad is None:
+        return None
+    task = task_id(source.settings.schema, row.name, bad.due_us, bad.era)
+    return {**asdict(bad), "task": task}
+
+
+def plain(
+    row: EntryRow,
+    source: Source,
+    now_us: int,
+    stored: ScheduleRow | None = None,
+    removed: bool = False,
+) -> dict[str, Any]:
+    """Return a row as JSON has it."""
+    next_us, overdue_us, state = row.next_us, row.overdue_us, row.state
+    if next_us is None and row.declared:
+        next_us = _next(row, source, now_us, stored)
+        overdue_us = max(now_us - next_us, 0) if next_us is not None else 0
+        if overdue_us > OVERDUE_TIMEOUT * SECOND and not row.paused:
+            state = "overdue"
+    if removed:
+        state = "removed"
+    elif stored is not None and not stored.declared_by_code:
+        if stored.problem is not None:
+            state, next_us, overdue_us = "unreadable", None, 0
+        elif stored.done:
+            state, next_us, overdue_us = "done", None, 0
+    return {
+        "name": row.name,
+        "task": row.task,
+        "schedule": row.schedule,
+        "run": row.run,
+        "delivery": row.delivery,
+        "period": row.period_us,
+        "timeout": row.timeout_us,
+        "last": row.last_us,
+        "next": next_us,
+        "late": row.late_us,
+        "overdue": overdue_us,
+        "holder": str(row.holder) if row.holder else None,
+        "host": row.host,
+        "epoch": str(row.epoch),
+        "era": row.era,
+        "missed": row.missed,
+        "paused": row.paused,
+        "declared": row.declared,
+        "state": state,
+        "failing": row.outcomes.failing,
+        "why": _why(row),
+        "spark": row.spark,
+        "stored": None if stored is None else brief(stored),
+    }
+
+
+def _next(
+    row: EntryRow, source: Source, now_us: int, stored: ScheduleRow | None
+) -> int | None:
+    """Return the slot after the last: by what is stored, or by Flower's own code."""
+    if stored is not None and not stored.declared_by_code:
+        return None if stored.next_due is None else to_us(stored.next_due)
+    return source.upcoming.next_us(
+        row.name, row.schedule, last_us=row.last_us, now_us=now_us
+    )
+
+
+def _why(row: EntryRow) -> str:
+    """Return what an entry that fails came to, on one line."""
+    bad = row.outcomes.bad
+    if bad is None or not row.outcomes.failing:
+        return ""
+    return f"{bad.state.replace('_', ' ')}: {bad.error}".rstrip(": ")
+
+
+def _texts(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values with the epoch as text: browsers do not count so far exactly."""
+    return {**values, "epoch": str(values["epoch"])}
+
+
+def pause(source: Source, name: str, by: str) -> dict[str, Any]:
+    """Let the slots of the entry pass."""
+    schedules_of(source.app).pause(name, by=by)
+    totals_of(source.app).forget()
+    return {"message": f"Paused {name}: its slots pass without a run."}
+
+
+def resume(source: Source, name: str, by: str) -> dict[str, Any]:
+    """Let the slots of the entry run again."""
+    schedules_of(source.app).resume(name, by=by)
+    totals_of(source.app).forget()
+    return {"message": f"Resumed {name}: it runs again from its next slot on."}
+
+
+def run(source: Source, name: str, by: str) -> dict[str, Any]:
+    """Ask for a run now."""
+    due_us = Overview(source.database).request_run(name, by)
+    return {"message": f"Asked for a run of {name}.", "due": due_us}
+
+
+ACTS = {"pause": pause, "resume": resume, "run": run}
+
+
+def wanted(app: Celery) -> bool:
+    """Return whether an app has schedules: one may use other pages alone."""
+    return bool(app.conf.get("pecker_dsn"))
+
+
+SCHEDULES = Page(
+    name="schedules",
+    title="Schedules",
+    url="/schedules",
+    template="schedules.html",
+    read=read_list,
+    acts=ACTS,
+    shown=wanted,
+)
+ENTRY = Page(
+    name="schedule",
+    title="Schedule",
+    url="/schedules/entry",
+    template="entry.html",
+    read=read_entry,
+    acts=ACTS,
+    under="schedules",
+)
+PAGES = (SCHEDULES, ENTRY)

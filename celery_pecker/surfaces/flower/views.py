@@ -1,0 +1,298 @@
+"""How Flower serves a page, its data and its actions.
+
+Flower's own class does the rest: access, the prefix of addresses, the page of an
+error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from base64 import b64decode
+from collections.abc import Mapping
+from typing import Any
+
+from flower.utils import strtobool
+from tornado.web import HTTPError, RequestHandler, authenticated
+
+from celery_pecker.kernel.errors import (
+    BrokerUnavailable,
+    DatabaseUnavailable,
+    InvalidField,
+    Misconfigured,
+    PeckerError,
+    SchemaOutdated,
+)
+from celery_pecker.surfaces.flower.loader import OURS
+from celery_pecker.surfaces.flower.own_origin import OwnOrigin
+from celery_pecker.surfaces.flower.pages import (
+    PLACE,
+    READ_ONLY,
+    Fields,
+    Page,
+    Query,
+    Refused,
+    Unreadable,
+)
+from celery_pecker.surfaces.flower.reader import Reader, TooManyWaiting
+from celery_pecker.surfaces.flower.rendering import described
+from celery_pecker.surfaces.flower.schedules import SCHEDULES
+from celery_pecker.surfaces.flower.static_files import version_of
+
+logger = logging.getLogger(__name__)
+
+AWAY = (
+    DatabaseUnavailable,
+    BrokerUnavailable,
+    SchemaOutdated,
+    Misconfigured,
+    Unreadable,
+)
+"""Errors that have to be mended before a page can be shown."""
+LARGEST = 65_536
+"""Bytes of an action, at most."""
+LONGEST = 200
+"""Characters of a user's name, at most."""
+NO_STORE = ("Cache-Control", "no-store")
+SIGN_IN = 401
+SIGNED_OUT = "Signed out: reload the page to sign in."
+POLICY = (
+    "Content-Security-Policy",
+    "script-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'self'",
+)
+"""Of a page: no script but files of this Flower, whatever a name holds; and no frame in
+a stranger's page, where a click of a signed-in user would pause a schedule."""
+
+
+class View(OwnOrigin):
+    """What all views of a page know."""
+
+    def initialize(self, page: Page) -> None:
+        """Keep which page it is."""
+        self.page = page
+
+    @property
+    def reader(self) -> Reader:
+        """The app's questions; one for all views of a Flower."""
+        if "pecker_reader" not in self.settings:
+            self.settings["pecker_reader"] = Reader(self.capp)
+        reader: Reader = self.settings["pecker_reader"]
+        return reader
+
+    @property
+    def query(self) -> Query:
+        """What stands in the address, as it was written.
+
+        Flower's ``get_argument`` strips and escapes, Tornado's drops control
+        characters: another name might be found then.
+        """
+        try:
+            return {
+                key: values[-1].decode()
+                for key, values in self.request.query_arguments.items()
+            }
+        except UnicodeDecodeError as error:
+            raise HTTPError(400, reason="the address is not UTF-8") from error
+
+    @property
+    def user(self) -> str:
+        """The user, as far as Flower knows."""
+        if isinstance(self.current_user, str):
+            return self.current_user[:LONGEST]
+        if self.application.options.basic_auth:
+            # Flower has compared it by now, so it can be read.
+            header = self.request.headers.get("Authorization", "")
+            encoded = header.partition(" ")[2]
+            return b64decode(encoded).decode().partition(":")[0][:LONGEST]
+        return f"flower:{self.request.remote_ip}"
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing can be done here; empty if it can.
+
+        As for Flower's own buttons: without authentication only by the setting.
+        """
+        options = self.application.options
+        if self.settings.get(READ_ONLY) or getattr(options, "read_only", False):
+            return "This Flower is read-only."
+        setting = os.environ.get("FLOWER_UNAUTHENTICATED_API") or "false"
+        if options.basic_auth or options.auth or strtobool(setting):
+            return ""
+        return (
+            "Flower has no authentication: set --basic_auth or --auth,"
+            " or FLOWER_UNAUTHENTICATED_API=true where every user may."
+        )
+
+    async def read(self) -> dict[str, Any] | None:
+        """Return what the page shows."""
+        return await self.reader.read(self.page, self.query)
+
+
+class PageView(View):
+    """The page, with its first data."""
+
+    @authenticated
+    async def get(self) -> None:
+        """Show it; where nothing can be read, say why."""
+        self.set_header(*NO_STORE)
+        self.set_header(*POLICY)
+        try:
+            data = await self.read()
+        except AWAY as error:
+            self.set_status(503)
+            self.show("unavailable.html", message=str(error), others=self.others)
+            return
+        if data is None:
+            raise HTTPError(404, "There is no such entry.")
+        self.show(self.page.template, data=data)
+
+    @property
+    def others(self) -> list[str]:
+        """The other databases that the page may be of."""
+        if self.page.places is None:
+            return []
+        try:
+            places = [*self.page.places(self.capp)]
+        except PeckerError:
+            return []
+        return [place for place in places if place != self.query.get(PLACE, places[0])]
+
+    def show(self, template: str, **values: Any) -> None:
+        """Render a template of ours inside Flower's frame."""
+        self.render(
+            f"{OURS}{template}",
+            page=self.page,
+            static=self.static,
+            embedded=embedded,
+            described=described,
+            refusal=self.refusal,
+            token=self.xsrf_token.decode(),
+            zone=str(self.capp.timezone or "UTC"),
+            **values,
+        )
+
+    def static(self, name: str) -> str:
+        """Return the address of a file of the page or the frame, with its version."""
+        mine = self.page.folder / "static" / name
+        page = self.page if mine.exists() else SCHEDULES
+        version = version_of(page.folder / "static" / name)
+        return f"{self.reverse_url(page.files, name)}?v={version}"
+
+
+class ScriptView(View):
+    """What the page's own script asks for: whatever happens, the answer is JSON."""
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Answer in JSON. A password is asked for by the page, not by its script."""
+        error = (kwargs.get("exc_info") or (None, None))[1]
+        reason = getattr(error, "log_message", None) or self._reason
+        error = SIGNED_OUT if status_code == SIGN_IN else reason
+        answer(self, status_code, error=error)
+
+
+class DataView(ScriptView):
+    """What the page shows, alone."""
+
+    async def get(self) -> None:
+        """Answer with JSON, also where nothing can be read.
+
+        A user who was signed out gets an error, not the login: each such answer
+        would begin a login of its own, and the one that goes on in another tab fails.
+        """
+        self.set_header(*NO_STORE)
+        if not self.current_user:
+            answer(self, SIGN_IN, error=SIGNED_OUT)
+            return
+        try:
+            data = await self.read()
+        except AWAY as error:
+            answer(self, 503, error=str(error))
+            return
+        if data is None:
+            answer(self, 404, error="There is no such entry.")
+            return
+        answer(self, 200, **data)
+
+
+class ActView(ScriptView):
+    """What can be done on the page."""
+
+    def check_xsrf_cookie(self) -> None:
+        """Ask for page and token of our own in any case, also where Flower would not.
+
+        Flower asks for neither without authentication, and older ones never do.
+        """
+        super().check_xsrf_cookie()
+        if self.request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+            raise HTTPError(403, "Only Flower's own pages may do this.")
+        RequestHandler.check_xsrf_cookie(self)
+
+    @authenticated
+    async def post(self) -> None:
+        """Do it: ``{"act": "pause", "name": "…"}``."""
+        self.check_xsrf_cookie()  # an older Flower's settings do not
+        self.set_header(*NO_STORE)
+        if self.refusal:
+            answer(self, 403, error=self.refusal)
+            return
+        name, act, fields = self.asked()
+        form = self.page.forms.get(act)
+        try:
+            if form is None:
+                reply = await self.reader.act(
+                    self.page, self.query, self.page.acts[act], name, self.user
+                )
+            else:
+                reply = await self.reader.fill(form, name, self.user, fields)
+        except TooManyWaiting as error:
+            answer(self, 503, error=f"Not done: {error}")
+        except InvalidField as error:
+            answer(self, 422, error=str(error), field=error.field)
+        except AWAY as error:
+            answer(self, 503, error=f"It is not known whether it was done: {error}")
+        except Refused as error:
+            answer(self, error.status, error=str(error), **error.more)
+        except PeckerError as error:
+            unknown = isinstance(error, LookupError)
+            answer(self, 404 if unknown else 409, error=str(error))
+        else:
+            if form is None or form.writes:
+                logger.info("pecker: %s asked: %s %r", self.user, act, name)
+            answer(self, 200, **reply)
+
+    def asked(self) -> tuple[str, str, Fields]:
+        """Return the name, what to do with it, and the fields of a form; or refuse."""
+        if len(self.request.body) > LARGEST:
+            raise HTTPError(413, f"Send at most {LARGEST} bytes.")
+        try:
+            body = json.loads(self.request.body)
+            name, act, fields = body["name"], body["act"], body.get("fields", {})
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            name = act = fields = None
+        acts = [*self.page.acts, *self.page.forms]
+        known = isinstance(act, str) and act in acts
+        if not isinstance(name, str) or not known:
+            allowed = ", ".join(acts) or "nothing"
+            raise HTTPError(400, f"Send JSON with 'name' and 'act', one of: {allowed}.")
+        texts = isinstance(fields, dict) and all(
+            isinstance(value, str) for value in fields.values()
+        )
+        if not texts:
+            raise HTTPError(400, "Send 'fields' as an object of texts.")
+        return name, act, fields
+
+
+def answer(view: View, status: int, **fields: Any) -> None:
+    """Finish with a JSON object."""
+    view.set_status(status)
+    view.set_header("Content-Type", "application/json; charset=UTF-8")
+    view.finish(json.dumps(fields, separators=(",", ":")))
+
+
+def embedded(data: Mapping[str, Any]) -> str:
+    """Return JSON that may stand inside <script>: no name can end it."""
+    text = json.dumps(data, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

@@ -1,0 +1,202 @@
+"""The paths of the intake, its token and its port.
+
+    POST /v1/tasks   record one task, or a list of them; answered once committed
+    GET  /health     can tasks be recorded? no token
+    GET  /outboxes   which outboxes of the app can be reached? no token
+    GET  /live       does this process answer? no token
+
+An error is ``{"error": "…"}``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from tornado.ioloop import PeriodicCallback
+from tornado.web import Application
+
+from celery_pecker.kernel.errors import Misconfigured, NotRecorded, PeckerError
+from celery_pecker.outbox.app import outboxes
+from celery_pecker.outbox.parallel_queries import ParallelQueries
+from celery_pecker.surfaces.intake.record import Intake, OtherBody
+from celery_pecker.surfaces.intake.request import Malformed, NotAllowed, read, read_key
+from celery_pecker.surfaces.service import page
+from celery_pecker.surfaces.service.last_answer import LastAnswer
+from celery_pecker.surfaces.service.listener import (
+    END_TIMEOUT,
+    LARGEST,
+    Listener,
+    make_server,
+)
+from celery_pecker.surfaces.service.threads import InFlight, Threads
+
+if TYPE_CHECKING:
+    from celery_pecker.kernel.settings import Settings
+    from celery_pecker.outbox import Outbox
+
+WAIT = 5.0
+"""Seconds that a request may wait for a thread."""
+RETRY_AFTER = "1"
+"""Seconds after which a request that was not answered may be sent once more."""
+PRUNE_INTERVAL = 60.0
+HEALTH_INTERVAL = 1.0
+"""Seconds for which an answer of `/health` and `/outboxes` holds, for all who ask."""
+TOKENLESS = (
+    "pecker_intake_token is not set: the secret that services show to the intake, for"
+    " instance 32 random letters"
+)
+TASKLESS = (
+    "pecker_intake_tasks is not set: the names of the tasks that requests may record,"
+    " for instance ['billing.*']"
+)
+
+
+class Service:
+    """The intake at its port; for one event loop.
+
+    Raises Misconfigured without a token or without tasks that may be recorded.
+    """
+
+    def __init__(self, outbox: Outbox, listener: Listener) -> None:
+        settings = outbox.settings
+        if not settings.intake_token:
+            raise Misconfigured(TOKENLESS)
+        if not settings.intake_tasks:
+            raise Misconfigured(TASKLESS)
+        self.settings: Settings = settings
+        self.intake = Intake(outbox)
+        self.threads = Threads(wait=WAIT)
+        each = ParallelQueries(
+            {one.name: Intake(one).check for one in outboxes(outbox.app)}
+        )
+        self.health = LastAnswer(
+            partial(self.threads.run, self.intake.check), interval=HEALTH_INTERVAL
+        )
+        self.outboxes = LastAnswer(
+            partial(self.threads.run, each.ask), interval=HEALTH_INTERVAL
+        )
+        self.in_flight = InFlight()
+        self._listener = listener
+        listener.check()
+
+    async def open(self) -> str:
+        """Listen from now on; return the URL. Raises Misconfigured."""
+        options = {"service": self}
+        app = Application(
+            [
+                ("/v1/tasks", Tasks, options),
+                ("/health", Health, options),
+                ("/outboxes", Outboxes, options),
+                ("/live", Live, options),
+            ],
+            default_handler_class=Nothing,
+            default_handler_args=options,
+            log_function=lambda _: None,
+        )
+        largest = max(LARGEST, self.settings.outbox_limit)
+        self._server = make_server(app, self._listener, largest=largest)
+        listening = self._listener.open()
+        self._server.add_socket(listening)
+        self._pruning = PeriodicCallback(self._prune, PRUNE_INTERVAL * 1000)
+        self._pruning.start()
+        return self._listener.url(listening.getsockname()[1])
+
+    async def close(self) -> None:
+        """Take no more requests; let those in flight end, if they do in time."""
+        self._pruning.stop()
+        self._server.stop()
+        await self.in_flight.wait(END_TIMEOUT)
+        await self._server.close_all_connections()
+        self.threads.close()
+
+    async def _prune(self) -> None:
+        try:
+            await self.threads.run(self.intake.prune)
+        except PeckerError:
+            return  # next minute
+
+
+class Page(page.Page):
+    """One answer of this service."""
+
+    service: Service
+
+    def initialize(self, service: Service) -> None:
+        """Take what the pages stand on."""
+        self.service = service
+        token = str(service.settings.intake_token)
+        self.begin(in_flight=service.in_flight, token=token)
+
+
+class Tasks(Page):
+    """Record the tasks of a request."""
+
+    async def post(self) -> None:
+        """Answer 201 once they are committed; 200 if they were before."""
+        service, body = self.service, self.received
+        try:
+            key = read_key(self.request.headers.get("Idempotency-Key"))
+            orders = read(body, service.settings.intake_tasks)
+            done = await service.threads.run(service.intake.record, orders, key, body)
+        except NotAllowed as error:
+            self.reply(HTTPStatus.FORBIDDEN, {"error": str(error)})
+        except OtherBody as error:
+            self.reply(HTTPStatus.UNPROCESSABLE_ENTITY, {"error": str(error)})
+        except (Malformed, NotRecorded) as error:
+            self.reply(HTTPStatus.BAD_REQUEST, {"error": str(error)})
+        except PeckerError as error:
+            self.set_header("Retry-After", RETRY_AFTER)
+            self.reply(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
+        else:
+            status = HTTPStatus.OK if done.repeated else HTTPStatus.CREATED
+            self.reply(status, {"ids": done.ids, "repeated": done.repeated})
+
+
+class Nothing(Page):
+    """Any other path."""
+
+    async def get(self) -> None:
+        """Answer with the list of pages."""
+        self.reply(HTTPStatus.NOT_FOUND, {"error": "here are /v1/tasks and /health"})
+
+    post = put = delete = get
+
+
+class Health(page.OpenPage, Page):
+    """For load balancers and alarms."""
+
+    async def get(self) -> None:
+        """Return whether tasks can be recorded."""
+        try:
+            await self.service.health.get()
+        except PeckerError:
+            self.reply(HTTPStatus.SERVICE_UNAVAILABLE, {"database": "away"})
+        else:
+            self.reply(HTTPStatus.OK, {"database": "answers"})
+
+
+class Outboxes(page.OpenPage, Page):
+    """Each outbox of the app, whichever this intake records in."""
+
+    async def get(self) -> None:
+        """Answer which of them can be reached; one that hangs delays no other."""
+        try:
+            answers = await self.service.outboxes.get()
+        except PeckerError as error:
+            self.reply(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
+            return
+        states = {
+            name: "away" if isinstance(one, PeckerError) else "answers"
+            for name, one in answers.items()
+        }
+        self.reply(HTTPStatus.OK, {"outboxes": states})
+
+
+class Live(page.OpenPage, Page):
+    """Liveness probe: whether the process should be restarted."""
+
+    async def get(self) -> None:
+        """Answer: the event loop turns."""
+        self.reply(HTTPStatus.OK, {"live": True})

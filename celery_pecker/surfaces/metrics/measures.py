@@ -1,0 +1,111 @@
+"""Render the measures of views as metric families."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.surfaces.views.model import Measure
+
+
+def families(
+    measures: Iterable[Measure],
+    summaries: Mapping[Any, Any],
+    labels: Sequence[str] = (),
+    *,
+    prefix: str = "celery_pecker",
+) -> Iterator[Metric]:
+    """Yield a family for each measure.
+
+    `summaries` are what the measures are read from, by a tuple of the values of
+    `labels`, which stand before the labels of each measure.
+    """
+    for measure in measures:
+        kind = CounterMetricFamily if measure.counter else GaugeMetricFamily
+        family = kind(
+            f"{prefix}_{measure.name}",
+            measure.help,
+            labels=(*labels, *measure.labels),
+        )
+        for known, summary in summaries.items():
+            for values, value in measure.of(summary):
+                family.add_metric([*known, *values], float(value))
+        yield family
+
+
+class Measured:
+    """Figures of one view, read over the owner's connection.
+
+    Where the tables cannot be read there are none; see `celery_pecker_up`.
+    """
+
+    def __init__(
+        self,
+        measures: Iterable[Measure],
+        read: Callable[[], Any],
+        *,
+        fresh: float = 0.0,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        self._measures = measures
+        self._read = read
+        self._fresh = fresh
+        """Seconds for which what was read is given again."""
+        self._clock = clock
+        self._summary: Any = None
+        self._read_at: float | None = None
+
+    def refresh(self) -> None:
+        """Have figures of now, or of the last seconds; for one thread at a time.
+
+        Raises:
+            DatabaseUnavailable: the tables cannot be read.
+        """
+        now = self._clock.monotonic()
+        if self._read_at is not None and now - self._read_at < self._fresh:
+            return
+        self._summary = self._read()
+        self._read_at = self._clock.monotonic()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what was read. Never wait."""
+        if self._summary is not None:
+            yield from families(self._measures, {(): self._summary})
+
+
+class ReadCollector(Collector):
+    """Figures that are read when they are asked for, by one thread at a time."""
+
+    def __init__(
+        self,
+        read: Callable[[], Iterable[Metric]],
+        *,
+        fresh: float = 0.0,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        self._read = read
+        self._fresh = fresh
+        """Seconds for which what was read is given again."""
+        self._clock = clock
+        self._reading = threading.Lock()
+        self._metrics: tuple[Metric, ...] = ()
+        self._read_at: float | None = None
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: at registration no server need be there."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the figures of now, or those that are fresh."""
+        with self._reading:
+            now = self._clock.monotonic()
+            if self._read_at is None or now - self._read_at >= self._fresh:
+                self._metrics = tuple(self._read())
+                self._read_at = now
+            metrics = self._metrics
+        yield from metrics

@@ -1,0 +1,85 @@
+"""What outboxes hold, read at most every few seconds however often it is asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.outbox.overview import Overview, Summary
+from celery_pecker.outbox.parallel_queries import ParallelQueries
+from celery_pecker.surfaces.metrics.measures import families
+from celery_pecker.surfaces.views.outbox import OUTBOX
+
+FRESH = 5.0
+"""Seconds for which figures are reused: a deep table is counted row by row."""
+LABELS = ("outbox",)
+
+
+class Outboxes:
+    """Figures of outboxes; may be asked by several threads at once.
+
+    Of one whose server is away, or does not answer in time, `celery_pecker_outbox_up`
+    is 0 and there are no other figures.
+    """
+
+    def __init__(
+        self, databases: Mapping[str, Database], *, clock: Clock = SYSTEM
+    ) -> None:
+        self._databases = databases
+        self._queries = ParallelQueries(
+            {name: Overview(one).summary for name, one in databases.items()}
+        )
+        self._clock = clock
+        self._reading = threading.Lock()
+        self._summaries: dict[str, Summary | None] = {}
+        self._read_at: float | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Settings]) -> Outboxes:
+        """Return the figures of outboxes by their names, read when first asked."""
+        return cls(
+            {name: Database.of(one, role="metrics") for name, one in settings.items()}
+        )
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the figures of now, or of the last seconds."""
+        self._refresh()
+        summaries = dict(self._summaries)
+        up = GaugeMetricFamily(
+            "celery_pecker_outbox_up", "Whether the outbox could be read", labels=LABELS
+        )
+        for name, summary in summaries.items():
+            up.add_metric([name], float(summary is not None))
+        yield up
+        read = {(name,): one for name, one in summaries.items() if one is not None}
+        yield from families(OUTBOX.measures, read, LABELS)
+
+    def close(self) -> None:
+        """Close the connections."""
+        for database in self._databases.values():
+            database.close()
+
+    def abandon(self) -> None:
+        """Drop the connections in a fork of their owner."""
+        for database in self._databases.values():
+            database.abandon()
+
+    def _refresh(self) -> None:
+        if not self._reading.acquire(blocking=self._read_at is None):
+            return
+        try:
+            now = self._clock.monotonic()
+            if self._read_at is not None and now - self._read_at < FRESH:
+                return
+            self._summaries = {
+                name: answer if isinstance(answer, Summary) else None
+                for name, answer in self._queries.ask().items()
+            }
+            self._read_at = self._clock.monotonic()
+        finally:
+            self._reading.release()

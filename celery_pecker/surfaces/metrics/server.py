@@ -1,0 +1,308 @@
+"""A port of our own: figures for Prometheus, answers for probes.
+
+Threads, because a scrape that waits for PostgreSQL must not make a probe wait that
+asks whether this process lives.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import socketserver
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+
+from celery_pecker import signals
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.forks import abandon_in_forks
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.schedules.overview import Overview
+from celery_pecker.surfaces.metrics.tables import register
+
+logger = logging.getLogger(__name__)
+
+QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+"""Bounds of the histograms in seconds: a wake-up is quick."""
+LONG = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+
+
+class ProcessMetrics:
+    """Counters and histograms of one process, in the registry given."""
+
+    def __init__(self, registry: CollectorRegistry, *, hostname: str) -> None:
+        self._hostname = hostname
+
+        def counter(name: str, documentation: str, *labels: str) -> Counter:
+            full = f"celery_pecker_{name}"
+            return Counter(
+                full, documentation, ("hostname", *labels), registry=registry
+            )
+
+        def histogram(
+            name: str, documentation: str, bounds: tuple[float, ...], *labels: str
+        ) -> Histogram:
+            full = f"celery_pecker_{name}_seconds"
+            names = ("hostname", *labels)
+            return Histogram(
+                full, documentation, names, buckets=bounds, registry=registry
+            )
+
+        self._wakes = counter("wakeups", "Wake-ups that claimed")
+        self._won = counter("slots_won", "Slots won here")
+        self._published = counter("slots_published", "Slots whose message is out")
+        self._lost = counter("slots_not_sent", "Slots won here and not sent")
+        self._steps = counter("clock_steps", "Steps of the database's clock")
+        self._refused = counter("runs_refused", "Runs not started", "name", "reason")
+        self._claim = histogram("claim", "How long a claim took", QUICK)
+        self._publish = histogram("publish", "How long a batch took", QUICK)
+        self._late = histogram("lateness", "From the slot to its message", QUICK)
+        self._ran = histogram("run", "How long runs took", LONG, "name", "state")
+        signals.woke.connect(self._on_woke)
+        signals.missed.connect(self._on_missed)
+        signals.clock_stepped.connect(self._on_clock_stepped)
+        signals.refused.connect(self._on_refused)
+        signals.run_ended.connect(self._on_run_ended)
+
+    def close(self) -> None:
+        """Count no more."""
+        signals.woke.disconnect(self._on_woke)
+        signals.missed.disconnect(self._on_missed)
+        signals.clock_stepped.disconnect(self._on_clock_stepped)
+        signals.refused.disconnect(self._on_refused)
+        signals.run_ended.disconnect(self._on_run_ended)
+
+    def _on_woke(self, woke: signals.Woke) -> None:
+        hostname = self._hostname
+        self._wakes.labels(hostname).inc()
+        self._won.labels(hostname).inc(woke.won)
+        self._published.labels(hostname).inc(woke.published)
+        self._claim.labels(hostname).observe(woke.claim_seconds)
+        if woke.won:
+            self._publish.labels(hostname).observe(woke.publish_seconds)
+            self._late.labels(hostname).observe(woke.lateness_seconds)
+
+    def _on_missed(self, missed: signals.Missed) -> None:
+        self._lost.labels(self._hostname).inc(missed.slots)
+
+    def _on_clock_stepped(self, _stepped: signals.ClockStepped) -> None:
+        self._steps.labels(self._hostname).inc()
+
+    def _on_refused(self, refused: signals.Refused) -> None:
+        self._refused.labels(self._hostname, refused.task, refused.reason).inc()
+
+    def _on_run_ended(self, ended: signals.RunEnded) -> None:
+        hostname = self._hostname
+        self._ran.labels(hostname, ended.task, ended.state).observe(ended.seconds)
+
+
+REQUEST_TIMEOUT = 10.0
+"""Seconds that a client may take to send its request."""
+
+
+RETRY = 2.0
+"""Seconds until a port that another process has is asked for again."""
+
+
+class Server:
+    """Answers until it is closed, from when it can have its port.
+
+    That may be later: in a deploy the process before this one keeps the port for as
+    long as it waits for its last tasks.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        alive: Callable[[], bool],
+        hostname: str,
+        outboxes: Mapping[str, Settings] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._alive = alive
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._tables = register(settings, self._registry, outboxes)
+        self._process = ProcessMetrics(self._registry, hostname=hostname)
+        self._closed = threading.Event()
+        self._change = threading.Lock()
+        self._http = self._opened()
+        abandon_in_forks(self)
+        threading.Thread(
+            target=self._answer, name="pecker metrics", daemon=True
+        ).start()
+
+    @property
+    def port(self) -> int | None:
+        """Where it answers; None while another process has the port."""
+        http = self._http
+        return None if http is None else int(http.server_address[1])
+
+    def close(self) -> None:
+        """Answer no more; does not wait for answers in flight."""
+        with self._change:
+            self._closed.set()
+            http = self._http
+        self._process.close()
+        if http is not None:
+            http.shutdown()
+            http.server_close()
+        self._tables.close()
+
+    def abandon(self) -> None:
+        """Drop port, connection and counters in a fork of their owner.
+
+        Seen with a pool that replaces its processes: after kill -9 of the worker the
+        port stayed taken until the last of them had ended.
+        """
+        self._process.close()
+        self._tables.abandon()
+        if self._http is not None:
+            with suppress(OSError):
+                self._http.socket.close()
+
+    def _answer(self) -> None:
+        http = self._http
+        while http is None:
+            if self._closed.wait(RETRY):
+                return
+            http = self._opened(quiet=True)
+        with self._change:
+            if self._closed.is_set():  # while the port was opened
+                http.server_close()
+                return
+            self._http = http
+        http.serve_forever()
+
+    def _opened(self, *, quiet: bool = False) -> _Http | None:
+        """Return what answers, None if the port cannot be had now."""
+        address, port = self._settings.metrics_address, self._settings.metrics_port
+        try:
+            http = _Http(self._settings, self._registry, alive=self._alive)
+        except (OSError, UnicodeError) as error:
+            logger.log(
+                logging.DEBUG if quiet else logging.WARNING,
+                "pecker: no metrics from this process, pecker_metrics_port %d of %s"
+                " cannot be had now: %s",
+                port,
+                address,
+                error,
+            )
+            return None
+        if quiet:
+            logger.info("pecker: metrics on port %d of %s at last", port, address)
+        return http
+
+
+def serve(
+    settings: Settings,
+    *,
+    alive: Callable[[], bool],
+    hostname: str,
+    outboxes: Mapping[str, Settings] | None = None,
+) -> Server:
+    """Answer on the configured port from now on, or from when it is free.
+
+    ``alive``: whether this process' scheduler turns. Two schedulers on one host
+    cannot share a port: the second logs it and goes on without, until the
+    first has gone.
+    """
+    return Server(settings, alive=alive, hostname=hostname, outboxes=outboxes)
+
+
+class _Http(ThreadingHTTPServer):
+    """What the answers are made from."""
+
+    daemon_threads = True
+
+    def __init__(
+        self,
+        settings: Settings,
+        registry: CollectorRegistry,
+        *,
+        alive: Callable[[], bool],
+    ) -> None:
+        """Listen on the configured port; raise OSError or UnicodeError if it cannot."""
+        self.settings = settings
+        self.registry = registry
+        self.alive = alive
+        addresses = socket.getaddrinfo(
+            settings.metrics_address,
+            settings.metrics_port,
+            type=socket.SOCK_STREAM,
+            flags=socket.AI_PASSIVE,
+        )
+        self.address_family, *_, where = addresses[0]
+        super().__init__((str(where[0]), settings.metrics_port), _Answer)
+
+    def server_bind(self) -> None:
+        """Bind the port without asking a name server for the host's name.
+
+        The class above this one does, and a worker would wait for that at its start.
+        """
+        socketserver.TCPServer.server_bind(self)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore a client that went away."""
+        del request
+        logger.debug("pecker: %s asked for metrics and went away", client_address)
+
+
+class _Answer(BaseHTTPRequestHandler):
+    """One answer."""
+
+    server: _Http
+    timeout = REQUEST_TIMEOUT
+
+    def do_GET(self) -> None:
+        """Answer one question."""
+        path = self.path.partition("?")[0]
+        if path == "/metrics":
+            encode, kind = choose_encoder(self.headers.get("Accept", ""))
+            self._say(200, encode(self.server.registry), kind)
+        elif path == "/live":
+            alive = self.server.alive()
+            self._say(200 if alive else 503, b"ok\n" if alive else b"stands still\n")
+        elif path == "/pace":
+            self._say(*_pace(self.server.settings))
+        else:
+            self._say(404, b"here are /metrics, /live and /pace\n")
+
+    def _say(self, status: int, body: bytes, kind: str = "text/plain") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # its name there
+        """Keep a scrape every few seconds out of the log."""
+        logger.debug(format, *args)
+
+
+def _pace(settings: Settings) -> tuple[int, bytes]:
+    """Answer whether every due entry is won and sent."""
+    database = Database.of(settings, role="probe")
+    overview = Overview(database)
+    try:
+        pace = overview.totals()
+    except PeckerError as error:
+        return 503, f"unknown: {error}\n".encode()
+    finally:
+        overview.close()
+    if pace.overdue:
+        worst = f"{pace.worst!r} for {pace.worst_us / 1e6:.1f} s"
+        return 503, f"{pace.overdue} of {pace.grid} overdue, {worst}\n".encode()
+    if pace.unclaimed:
+        return 503, f"no live scheduler claims {pace.unclaimed}\n".encode()
+    if not pace.keeps_up:
+        waiting = pace.undelivered + pace.stuck
+        return 503, f"{waiting} claimed and not sent\n".encode()
+    return 200, f"{pace.grid} entries keep their pace\n".encode()

@@ -1,0 +1,195 @@
+"""The view of alarms: what rings, what has recovered lately, where notices go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from celery_pecker.alarms.overview import Overview, RuleRow, TargetRow
+from celery_pecker.kernel.clock import to_us
+from celery_pecker.kernel.database import Database
+from celery_pecker.surfaces.views.model import (
+    Column,
+    Figure,
+    Measure,
+    Query,
+    Shown,
+    Table,
+    Tone,
+    View,
+    each,
+)
+from celery_pecker.surfaces.views.phrases import count, duration, plural
+
+ROWS = 200
+LATE = 120.0
+"""Seconds after which a rule that no replica has looked at is in a bad way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The rules, and the targets of their notices."""
+
+    rules: Sequence[RuleRow]
+    targets: Sequence[TargetRow]
+
+    @property
+    def ringing(self) -> int:
+        """Return how many alarms ring."""
+        return sum(one.ringing for one in self.rules)
+
+    @property
+    def looked(self) -> float | None:
+        """Return for how many seconds no replica has looked at the oldest rule."""
+        return max((one.looked for one in self.rules), default=None)
+
+    @property
+    def failing(self) -> list[TargetRow]:
+        """Return the targets that take nothing."""
+        return [one for one in self.targets if one.failing_since is not None]
+
+
+def summary_of(overview: Overview) -> Summary:
+    """Return what stands in the tables now."""
+    return Summary(overview.rules(), overview.targets())
+
+
+def read(database: Database, query: Query) -> Shown:
+    """Return what rings and has rung, and the targets."""
+    del query
+    overview = Overview(database)
+    summary = summary_of(overview)
+    return Shown(
+        now_us=to_us(overview.now()),
+        summary=summary,
+        rows={
+            "alarms": overview.alarms(every=True, limit=ROWS),
+            "targets": summary.targets,
+        },
+    )
+
+
+def _looked_tone(summary: Summary) -> Tone:
+    late = summary.looked is None or summary.looked > LATE
+    return "danger" if late else "success"
+
+
+def _failing_note(summary: Summary) -> str:
+    if not summary.failing:
+        return "no target fails"
+    return plural(len(summary.failing), "target fails", "targets fail")
+
+
+def _looked(summary: Summary) -> str:
+    return "never" if summary.looked is None else f"{duration(summary.looked)} ago"
+
+
+FIGURES = (
+    Figure(
+        "ringing",
+        "Ringing",
+        lambda all_: count(all_.ringing),
+        lambda all_: f"by {plural(len(all_.rules), 'rule')}",
+        lambda all_: "danger" if all_.ringing else "success",
+    ),
+    Figure(
+        "looked",
+        "Looked at",
+        _looked,
+        lambda all_: (
+            "or less, by each rule"
+            if all_.rules
+            else "no rule: pecker_alarms names none, or no scheduler runs"
+        ),
+        _looked_tone,
+    ),
+    Figure(
+        "waiting",
+        "Notices that wait",
+        lambda all_: count(all_.rules[0].waiting if all_.rules else 0),
+        _failing_note,
+        lambda all_: "warning" if all_.failing else "success",
+    ),
+)
+_of_rules = partial(each, "rules", ["rule"])
+_of_targets = partial(each, "targets", ["target"])
+# A rule has a sample with 0 before it rings: an alert sees the first that does.
+MEASURES = (
+    Measure(
+        "alarms_ringing",
+        "Alarms that ring",
+        _of_rules("ringing"),
+        labels=("rule",),
+    ),
+    Measure(
+        "alarms_looked_seconds",
+        "Since a replica looked by the rule",
+        _of_rules(lambda rule, _: max(rule.looked, 0.0)),
+        labels=("rule",),
+    ),
+    Measure(
+        "alarm_notices_sent",
+        "Notices that the target has taken",
+        _of_targets("sent"),
+        labels=("target",),
+        counter=True,
+    ),
+    Measure(
+        "alarm_notices_waiting",
+        "Notices that the target does not have yet",
+        _of_targets("waiting"),
+        labels=("target",),
+    ),
+    Measure(
+        "alarm_target_failures",
+        "How often in a row the target took nothing",
+        _of_targets("failures"),
+        labels=("target",),
+    ),
+)
+ALARMS_TABLE = Table(
+    name="alarms",
+    title="Alarms",
+    key="key",
+    columns=(
+        Column("state", "state", "state"),
+        Column("subject", "subject", "name", notes=("rule",)),
+        Column("detail", "what"),
+        Column("since", "since", "instant"),
+        Column("recovered_at", "recovered", "instant", width="tablet"),
+        Column("times", "times", "count", width="desk"),
+        Column(
+            "waiting",
+            "not yet at",
+            value=lambda row: ", ".join(row.waiting),
+            width="desk",
+        ),
+    ),
+    empty="Nothing rings, and nothing has within a day.",
+    states={"ringing": "bad", "pending": "asked", "recovered": "done"},
+)
+TARGETS = Table(
+    name="targets",
+    title="Targets",
+    key="target",
+    columns=(
+        Column("target", "target", "name"),
+        Column("sent", "sent", "count"),
+        Column("sent_at", "last", "instant", width="tablet"),
+        Column("waiting", "waiting", "count"),
+        Column("failing_since", "fails since", "instant", width="tablet"),
+        Column("failures", "failures", "count", width="tablet"),
+        Column("last_error", "error", "error", width="tablet"),
+    ),
+    empty="Nothing was sent so far.",
+    headed=True,
+)
+ALARMS = View(
+    name="alarms",
+    title="Alarms",
+    read=read,
+    tables=(ALARMS_TABLE, TARGETS),
+    figures=FIGURES,
+    measures=MEASURES,
+)

@@ -1,0 +1,409 @@
+"""The view of observers: hosts with their room, what runs where, the life of one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from celery_pecker.kernel.database import Database
+from celery_pecker.observers import operations
+from celery_pecker.observers.model import Answer, EventRow, NodeRow, ObserverRow, Place
+from celery_pecker.observers.overview import (
+    SHOWN,
+    KindRow,
+    Overview,
+    Summary,
+    Which,
+    totals,
+)
+from celery_pecker.surfaces.views.model import (
+    Act,
+    Column,
+    Figure,
+    Filter,
+    Measure,
+    NoSuchRow,
+    Query,
+    Samples,
+    Shown,
+    Table,
+    Tone,
+    View,
+    each,
+)
+from celery_pecker.surfaces.views.phrases import count, duration, plural
+
+ROWS = 50
+"""Observers of one page."""
+HOSTS = 200
+"""Hosts that a page gets, at most."""
+EVENTS = 200
+"""Of the life of one, the newest."""
+LONGEST = 400
+"""Letters of arguments and of a cursor."""
+LONGEST_NAME = 500
+DIGITS = 6
+"""Of a page's number, at most."""
+MOST_KINDS = 100
+"""Kinds, at most, that have series of their own."""
+LONG_WAIT = 60.0
+"""Seconds for which an observer may wait for a host before it is shown as bad."""
+HOST_STATES = ("up", "draining", "lapsed")
+"""lapsed: the lease has ended, and no host has taken over yet."""
+GONE = "This observer, or this host, is not there any more."
+STOPS = {
+    Answer.ASKED: "It is asked to end.",
+    Answer.NOT_ACTIVE_YET: "Deleted: no host had run it.",
+    Answer.ALREADY_ASKED: "It was asked to end before.",
+}
+
+
+def read(database: Database, query: Query) -> Shown:
+    """Return hosts, figures of all, a page of observers, and the life of one."""
+    overview = Overview(database)
+    [(now,)] = database.run("read_clock", now=None)
+    number = query.get("page", "")[:DIGITS]
+    at = int(number) if number.isascii() and number.isdigit() else 1
+    place = _text(query, "place")
+    which = Which(
+        search=_text(query, "search"),
+        node=_text(query, "node"),
+        place=place if place in {*map(str, SHOWN)} else None,
+    )
+    page = overview.page(which, limit=ROWS, skip=(max(at, 1) - 1) * ROWS)
+    summary = overview.summary()
+    row, events = _life(overview, _text(query, "name"))
+    return Shown(
+        now_us=now,
+        summary=summary,
+        rows={
+            "hosts": summary.hosts[:HOSTS],
+            "observers": page.rows,
+            "events": events,
+        },
+        total=page.total,
+        size=ROWS,
+        extra={
+            "warning": not_sent(summary),
+            "life": None if row is None else _about(row),
+        },
+    )
+
+
+def _text(query: Query, name: str) -> str | None:
+    return query.get(name, "").replace("\0", "").strip()[:LONGEST_NAME] or None
+
+
+def not_sent(summary: Summary) -> str:
+    """Return which signatures could not be sent, and why; empty: all were."""
+    unsent = summary.unsent
+    if not unsent.count:
+        return ""
+    error = (unsent.error or "")[:LONGEST]
+    return (
+        f"{plural(unsent.count, 'signature')} of on_parked and on_moved not sent, the"
+        f" oldest for {duration(unsent.oldest)}: {error}"
+    )
+
+
+def _life(
+    overview: Overview, name: str | None
+) -> tuple[ObserverRow | None, Sequence[EventRow]]:
+    """Return an observer with what happened to it, newest first; None: none is asked.
+
+    Of a name that was used again the row is the newest, and so are the events.
+    """
+    row = None if name is None else overview.get(name)
+    if row is None:
+        return None, ()
+    events = overview.history(row.name, limit=EVENTS)
+    return row, [one for one in events if one.observer == row.id]
+
+
+def _about(row: ObserverRow) -> dict[str, Any]:
+    """Return what the picture of a life needs beside its events."""
+    return {
+        "id": str(row.id),
+        "name": row.name,
+        "place": row.place,
+        "about": [
+            f"{row.status}, {row.place}, epoch {row.epoch}, weight {row.weight}",
+            f"arguments {_json(row.args)}",
+            *([] if row.state is None else [f"cursor {_json(row.state)}"]),
+        ],
+    }
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)[:LONGEST]
+
+
+def _needed_error(row: ObserverRow) -> str | None:
+    needs_look = row.place in {Place.PARKED, Place.RETRYING}
+    return row.last_error if needs_look else None
+
+
+def host_state(host: NodeRow) -> str:
+    """Return the state of a host: up, draining, lapsed or dead."""
+    return host.state if host.lease > 0 else "lapsed"
+
+
+# Acts
+
+
+def _stop(database: Database, key: str, user: str) -> str:
+    del user
+    answer = operations.stop(database, key)
+    if answer not in STOPS:
+        raise NoSuchRow(GONE)
+    return STOPS[answer]
+
+
+def _restart(database: Database, key: str, user: str) -> str:
+    del user
+    if operations.restart(database, key) is not Answer.ASKED:
+        raise NoSuchRow(GONE)
+    return "It begins again, with all its retries."
+
+
+def _drain(database: Database, key: str, user: str) -> str:
+    del user
+    if not operations.drain(database, key):
+        raise NoSuchRow(GONE)
+    return "The host hands over what it holds, and takes nothing more."
+
+
+def _undrain(database: Database, key: str, user: str) -> str:
+    del user
+    if not operations.undrain(database, key):
+        raise NoSuchRow(GONE)
+    return "The host takes observers again."
+
+
+# Figures
+
+
+def _running_note(summary: Summary) -> str:
+    retried, stopping = summary.count(Place.RETRYING), summary.count(Place.STOPPING)
+    parts = [
+        plural(retried, "is tried again", "are tried again") if retried else "",
+        plural(stopping, "stops", "stop") if stopping else "",
+    ]
+    return ", ".join(part for part in parts if part) or "all well"
+
+
+def _waiting_note(summary: Summary) -> str:
+    if summary.oldest_waiting is None:
+        return "none"
+    return f"the oldest for {duration(summary.oldest_waiting)}"
+
+
+def _waiting_tone(summary: Summary) -> Tone:
+    if (summary.oldest_waiting or 0.0) > LONG_WAIT:
+        return "danger"
+    return "active" if summary.count(Place.WAITING) else "success"
+
+
+def _free_note(summary: Summary) -> str:
+    taking, hosts = len(summary.taking), plural(len(summary.hosts), "host")
+    return f"of {count(summary.capacity)}, on {count(taking)} of {hosts}"
+
+
+FIGURES = (
+    Figure(
+        "running",
+        "Running",
+        lambda all_: count(all_.count(Place.RUNNING)),
+        _running_note,
+        lambda _: "success",
+    ),
+    Figure(
+        "waiting",
+        "Waiting for a host",
+        lambda all_: count(all_.count(Place.WAITING)),
+        _waiting_note,
+        _waiting_tone,
+    ),
+    Figure(
+        "parked",
+        "Parked",
+        lambda all_: count(all_.count(Place.PARKED)),
+        lambda all_: "need attention" if all_.count(Place.PARKED) else "none",
+        lambda all_: "warning" if all_.count(Place.PARKED) else "success",
+    ),
+    Figure(
+        "free",
+        "Room on hosts",
+        lambda all_: count(all_.free),
+        _free_note,
+        lambda all_: "success" if all_.free else "danger",
+    ),
+)
+
+
+# Metrics
+
+
+def _kinds(summary: Summary) -> Sequence[KindRow]:
+    """Return the kinds, or one for all where they are too many. Pure."""
+    few = len(summary.kinds) <= MOST_KINDS
+    return summary.kinds if few else [totals(summary.kinds)]
+
+
+_of_kinds = partial(each, _kinds, ["kind"])
+
+
+def _by_place(summary: Summary) -> Samples:
+    """Yield a sample for each place, with 0: an alert sees the first parked one."""
+    for one in _kinds(summary):
+        for place in SHOWN:
+            yield [one.kind, str(place)], one.places[place]
+
+
+def _by_state(summary: Summary) -> Samples:
+    states = [host_state(one) for one in summary.hosts]
+    yield from (([state], states.count(state)) for state in HOST_STATES)
+
+
+MEASURES = (
+    Measure(
+        "observers",
+        "Observers that are not deleted, by where they are",
+        _by_place,
+        labels=("kind", "place"),
+    ),
+    Measure(
+        "observers_weight",
+        "The sum of their weights",
+        _of_kinds("weight"),
+        labels=("kind",),
+    ),
+    Measure(
+        "observers_moves",
+        "How often those that are there have moved to another host",
+        _of_kinds("moves"),
+        labels=("kind",),
+    ),
+    Measure("observer_hosts", "Hosts of observers", _by_state, labels=("state",)),
+    Measure(
+        "observer_hosts_capacity",
+        "Weights that hosts which take observers may hold",
+        "capacity",
+    ),
+    Measure("observer_hosts_held", "Weights that hosts hold", "held"),
+    Measure(
+        "observer_hosts_free",
+        "Weights that hosts which take observers have room for",
+        "free",
+    ),
+    Measure(
+        "observers_oldest_waiting_seconds",
+        "For how long the oldest that a host may take has waited; 0: none waits",
+        "oldest_waiting",
+    ),
+    Measure(
+        "observer_notices_failing",
+        "Signatures of on_parked and on_moved that could not be sent so far",
+        "unsent.count",
+    ),
+    Measure(
+        "observer_notices_failing_seconds",
+        "For how long the oldest of them could not be sent; 0: there is none",
+        "unsent.oldest",
+    ),
+)
+
+
+# Tables
+
+_error = Column("error", "error", "error", width="tablet")
+_RUNS = ("parked", "waiting", "retrying", "running")
+HOSTS_TABLE = Table(
+    name="hosts",
+    title="Hosts",
+    key="node",
+    columns=(
+        Column("name", "host", "name"),
+        Column("state", "state", "state", value=host_state),
+        Column("load", "load", "count"),
+        Column("capacity", "capacity", "count"),
+        Column("observers", "observers", "count"),
+        Column("lease", "lease", "duration"),
+    ),
+    empty="No host lives: nothing runs.",
+    acts=(Act("drain", "Drain", _drain), Act("undrain", "Undrain", _undrain)),
+    by_hand=True,
+)
+OBSERVERS_TABLE = Table(
+    name="observers",
+    title="Observers",
+    key="name",
+    columns=(
+        Column("place", "place", "state"),
+        Column("name", "observer", "name", notes=("kind",), chooses="name"),
+        Column(
+            "node",
+            "host",
+            value=lambda row: row.node_name or row.node or "",
+            width="tablet",
+        ),
+        Column("weight", "weight", "count", width="desk"),
+        Column("moves", "moves", "count", width="desk"),
+        Column(
+            "last_error", "last error", "error", value=_needed_error, width="tablet"
+        ),
+    ),
+    empty="No such observer.",
+    state="place",
+    states={
+        "waiting": "asked",
+        "running": "done",
+        "retrying": "missed",
+        "parked": "bad",
+        "stopping": "idle",
+    },
+    acts=(
+        Act("restart", "Restart", _restart, states=_RUNS),
+        Act(
+            "stop",
+            "Stop",
+            _stop,
+            asks="Its life ends, and no host runs it again.",
+            states=_RUNS,
+        ),
+    ),
+    filters=(
+        Filter("search", "Search names and kinds", kind="search"),
+        Filter(
+            "place",
+            "everywhere",
+            kind="choice",
+            choices=("parked", "waiting", "retrying", "stopping", "running"),
+        ),
+        Filter("node", "host"),
+    ),
+)
+EVENTS_TABLE = Table(
+    name="events",
+    title="Events",
+    key="id",
+    columns=(
+        Column("at", "at", "instant"),
+        Column("event", "event", "name"),
+        Column("host", "host", value=lambda row: row.node_name or row.node),
+        Column("epoch", "epoch", "text", width="desk"),
+        _error,
+    ),
+    empty="Nothing has happened yet.",
+    by_hand=True,
+)
+OBSERVERS = View(
+    name="observers",
+    title="Observers",
+    read=read,
+    tables=(HOSTS_TABLE, EVENTS_TABLE, OBSERVERS_TABLE),
+    figures=FIGURES,
+    measures=MEASURES,
+)

@@ -1,0 +1,249 @@
+"""The view of an outbox: what waits, when it will be empty, what is parked and why."""
+
+from __future__ import annotations
+
+from celery_pecker.kernel.database import Database
+from celery_pecker.outbox import operations
+from celery_pecker.outbox.operations import Which
+from celery_pecker.outbox.overview import MessageRow, Overview, RelayRow, Summary
+from celery_pecker.surfaces.views.model import (
+    Act,
+    Column,
+    Figure,
+    Filter,
+    Measure,
+    NoSuchRow,
+    Query,
+    Samples,
+    Shown,
+    Table,
+    View,
+)
+from celery_pecker.surfaces.views.phrases import count, duration, plural, rate
+
+ROWS = 100
+"""Messages that a page gets, at most."""
+LARGEST_ID = 2**63 - 1
+GONE = "This message is not in the outbox any more."
+
+
+def read(database: Database, query: Query) -> Shown:
+    """Return the figures of all, those of each task, and the messages asked for."""
+    overview = Overview(database)
+    [(now,)] = database.run("read_clock", now=None)
+    task = query.get("task", "").replace("\0", "")
+    parked = query.get("parked") == "1"
+    which = Which(
+        tasks=[task] if task else None,
+        parked=True if parked else None,
+        all_rows=not task and not parked,
+    )
+    rows = overview.rows(which, limit=ROWS + 1)
+    summary = overview.summary()
+    return Shown(
+        now_us=now,
+        summary=summary,
+        rows={"tasks": summary.tasks, "messages": rows[:ROWS]},
+        more=len(rows) > ROWS,
+    )
+
+
+def _one(key: str) -> Which:
+    plain = key.isascii() and key.isdigit()
+    if not plain or int(key) > LARGEST_ID:
+        raise NoSuchRow(GONE)
+    return Which(ids=[int(key)])
+
+
+def _changed(rows: int, message: str) -> str:
+    if not rows:
+        raise NoSuchRow(GONE)
+    return message
+
+
+def _retry(database: Database, key: str, user: str) -> str:
+    del user
+    rows = operations.retry(database, _one(key))
+    return _changed(rows, "It is tried again, with all its attempts.")
+
+
+def _park(database: Database, key: str, user: str) -> str:
+    rows = operations.park(database, _one(key), f"parked by {user} in Flower")
+    return _changed(rows, "Parked: nothing delivers it until it is retried.")
+
+
+def _drop(database: Database, key: str, user: str) -> str:
+    del user
+    rows = operations.drop(database, _one(key))
+    return _changed(rows, "Dropped: its task will not run.")
+
+
+# Figures
+
+
+def _depth_note(summary: Summary) -> str:
+    if summary.oldest is None:
+        return "nothing is due"
+    return f"the oldest for {duration(summary.oldest)}"
+
+
+def _drain(summary: Summary) -> str:
+    if summary.drained_in is None:
+        return "never"
+    return duration(summary.drained_in) if summary.depth else "now"
+
+
+def _drain_note(summary: Summary) -> str:
+    stands = summary.drained_in is None and summary.rate
+    still = "a task stands still; " if stands else ""
+    later = f", {plural(summary.later, 'message')} later" if summary.later else ""
+    return f"{still}{rate(summary.rate)} a second{later}"
+
+
+def _away(summary: Summary) -> list[RelayRow]:
+    return [one for one in summary.relays if one.broker is not None]
+
+
+def _relays_note(summary: Summary) -> str:
+    if away := _away(summary):
+        one = away[0]
+        more = f" and {count(len(away) - 1)} more" if len(away) > 1 else ""
+        return f"the broker is away for {one.host} {one.pid}{more}: {one.broker}"
+    return "all reach the broker" if summary.relays else "no relay runs"
+
+
+FIGURES = (
+    Figure(
+        "depth",
+        "Messages that are due",
+        lambda all_: ("about " if all_.more else "") + count(all_.depth),
+        _depth_note,
+        lambda all_: "active" if all_.depth else "success",
+    ),
+    Figure(
+        "drain",
+        "Empty in",
+        _drain,
+        _drain_note,
+        lambda all_: "danger" if all_.drained_in is None else "success",
+    ),
+    Figure(
+        "parked",
+        "Parked",
+        lambda all_: count(all_.parked),
+        lambda all_: "need attention" if all_.parked else "none",
+        lambda all_: "warning" if all_.parked else "success",
+    ),
+    Figure(
+        "relays",
+        "Live relays",
+        lambda all_: count(len(all_.relays)),
+        _relays_note,
+        lambda all_: "danger" if _away(all_) or not all_.relays else "success",
+    ),
+)
+
+
+# Metrics
+
+
+def _relay(name: str, text: str, field: str) -> Measure:
+    """Return a measure of what living relays did since each of them started."""
+
+    def samples(summary: Summary) -> Samples:
+        counts: dict[str, int] = {}
+        for one in summary.relays:
+            relay = f"{one.host}:{one.pid}"
+            counts[relay] = counts.get(relay, 0) + getattr(one, field)
+        yield from (([relay], number) for relay, number in counts.items())
+
+    return Measure(name, text, samples, labels=("relay",), counter=True)
+
+
+MEASURES = (
+    Measure("outbox_depth", "Messages that are due and not delivered or done", "depth"),
+    Measure("outbox_later", "Messages that are not due yet", "later"),
+    Measure("outbox_parked", "Messages that wait for people", "parked"),
+    Measure(
+        "outbox_oldest_seconds",
+        "For how long the oldest that is due has been due",
+        "oldest",
+    ),
+    Measure("outbox_rate", "Messages sent or done per second, lately", "rate"),
+    Measure(
+        "outbox_attempts",
+        "The most attempts that a recorded task has had",
+        lambda all_: max((one.attempt for one in all_.tasks), default=0),
+    ),
+    Measure("outbox_relays", "Live relays", lambda all_: len(all_.relays)),
+    Measure(
+        "outbox_relays_away",
+        "Relays that cannot reach the broker",
+        lambda all_: len(_away(all_)),
+    ),
+    _relay("outbox_sent", "Messages that a relay sent", "sent"),
+    _relay("outbox_retried", "Messages in batches that a relay took over", "retried"),
+    _relay("outbox_refused", "Messages that a relay parked", "parked"),
+)
+
+
+# Tables
+
+
+def _attempts(row: MessageRow) -> int | None:
+    return None if row.mode == "relay" else row.attempt  # a relay counts none
+
+
+TASKS = Table(
+    name="tasks",
+    title="Messages by task",
+    key="task",
+    columns=(
+        Column("task", "task", "name", chooses="task"),
+        Column("waiting", "waiting", "count"),
+        Column("held", "held", "count", width="tablet"),
+        Column("later", "later", "count", width="tablet"),
+        Column("parked", "parked", "count", alert=True),
+        Column("oldest", "oldest", "duration"),
+        Column("rate", "rate", "rate", width="tablet"),
+        Column("attempt", "attempts", "count", width="tablet"),
+    ),
+    empty="Nothing waits.",
+)
+MESSAGES = Table(
+    name="messages",
+    title="Messages",
+    key="id",
+    columns=(
+        Column("state", "state", "state"),
+        Column("task", "task", "name", notes=("id", "task_id")),
+        Column("attempt", "attempts", "count", value=_attempts, width="desk"),
+        Column("due_at", "due", "instant", width="tablet"),
+        Column("created_at", "recorded", "instant", width="desk"),
+        Column(
+            "queue",
+            "queue",
+            value=lambda row: row.exchange or row.routing_key,
+            width="desk",
+        ),
+        Column("last_error", "last error", "error", width="tablet"),
+    ),
+    empty="No such message.",
+    states={"waiting": "asked", "held": "done", "later": "idle", "parked": "bad"},
+    acts=(
+        Act("retry", "Retry", _retry, states=("parked",)),
+        Act("park", "Park", _park, states=("waiting", "held", "later")),
+        Act(
+            "drop", "Drop", _drop, asks="Its row is deleted and its task will not run."
+        ),
+    ),
+    filters=(Filter("parked", "parked only", kind="flag"), Filter("task", "task")),
+)
+OUTBOX = View(
+    name="outbox",
+    title="Outbox",
+    read=read,
+    tables=(TASKS, MESSAGES),
+    figures=FIGURES,
+    measures=MEASURES,
+)
