@@ -78,12 +78,12 @@ def totals_of(app: Celery) -> LastTotals:
 def read_list(source: Source, query: Query) -> dict[str, Any]:
     """Return one page of the entries, and the figures of all."""
     overview = Overview(source.database)
-    order = query.get("order", "name")
+    order = query.get("order")
     number = query.get("page", "")[:DIGITS]
     at = int(number) if number.isascii() and number.isdigit() else 1
     page = overview.page(
         search=query.get("search", "").strip(),
-        order=order if order in ORDERS else "name",
+        order=order if order in ORDERS else "state",
         descending=query.get("descending") == "1",
         limit=ROWS,
         offset=(max(at, 1) - 1) * ROWS,

@@ -117,8 +117,11 @@ def test_the_list_is_searched_sorted_and_turned(site: Site) -> None:
     assert found["total"] == 1
     worst = site.data("/schedules", order="late", descending="1")
     assert worst["rows"][0]["name"] == "tick"
-    first = site.data("/schedules", order="state")
+    first, by_name = site.data("/schedules"), site.data("/schedules", order="name")
     assert first["rows"][0]["name"] == "behind"
+    names = [row["name"] for row in by_name["rows"]]
+    assert names == sorted(names)
+    assert [row["name"] for row in first["rows"]] != names
     beyond = site.data("/schedules", page="9", order="<script>")
     assert (beyond["rows"], beyond["total"]) == ([], len(ROWS))
 

@@ -9,7 +9,7 @@
     const params = new URLSearchParams(location.search);
     const view = {
         search: params.get("search") || "",
-        order: params.get("order") || "name",
+        order: params.get("order") || "state",
         descending: params.get("descending") === "1",
         page: Math.max(parseInt(params.get("page"), 10) || 1, 1),
     };
@@ -19,7 +19,7 @@
     function query() {
         const query = new URLSearchParams();
         if (view.search) { query.set("search", view.search); }
-        if (view.order !== "name") { query.set("order", view.order); }
+        if (view.order !== "state") { query.set("order", view.order); }
         if (view.descending) { query.set("descending", "1"); }
         if (view.page > 1) { query.set("page", view.page); }
         return query.toString();
