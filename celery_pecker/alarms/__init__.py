@@ -4,9 +4,9 @@
                                                       │        pecker_alarm_notices
     log, Apprise, callable ◀── sending ◀──take, held──┘
 
-``model``        the nouns: kinds, rules, terms, findings, notices; pure
+``model``        the nouns: findings, what rings, notices; pure
+``kinds``        a rule, and what it may look for: statement, threshold, sentence; pure
 ``rules``        the setting ``pecker_alarms``, checked; pure
-``sentences``    what is wrong, in a sentence; pure
 ``tables``       the statements
 ``evaluation``   finds what is wrong by one rule
 ``targets``      where notices go
@@ -16,6 +16,6 @@
 ``overview``     what people see
 """
 
-from celery_pecker.alarms.model import Kind, Notice
+from celery_pecker.alarms.model import Notice
 
-__all__ = ["Kind", "Notice"]
+__all__ = ["Notice"]

@@ -1,35 +1,15 @@
-"""The nouns: a rule, what was found, a notice. Pure."""
+"""The nouns: what was found, what rings of it, a notice. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from fnmatch import fnmatchcase
 
+MOST = 1_000
+"""Rows at which the statements end that find."""
 LOG = "log"
 """The target that is always there."""
-
-
-class Kind(StrEnum):
-    """What a rule looks for."""
-
-    SILENT = "silent"
-    HELD = "held"
-    FAILING = "failing"
-    UNREPORTED = "unreported"
-    MISFIRE = "misfire"
-    OVERRUN = "overrun"
-    OVERTAKEN = "overtaken"
-    CLOCK = "clock"
-    SHUT = "shut"
-    JOB_HANGS = "job_hangs"
-    JOB_FAILED = "job_failed"
-    JOB_LATE = "job_late"
-    OUTBOX_PARKED = "outbox_parked"
-    OBSERVER_PARKED = "observer_parked"
-    OBSERVER_HOST = "observer_host"
-    OBSERVER_NOTICES = "observer_notices"
 
 
 class Event(StrEnum):
@@ -40,60 +20,13 @@ class Event(StrEnum):
     TRIAL = "trial"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """When an alarm rings, and what is sent of it. Durations in seconds."""
-
-    after: float
-    """For how long it must be so."""
-    count: int
-    """How many, where the kind counts."""
-    within: float
-    """The window that is counted in, or for which an event is news."""
-    cooldown: float
-    """From one notice that it rings to the next, at least."""
-    recovery: bool
-    """Whether its end is worth a notice."""
-    mute: bool = False
-    """Whether nothing rings at all."""
+LONGEST = 500
+"""Characters of a sentence."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """What the rule looks for, and the targets that are notified."""
-
-    name: str
-    kind: Kind
-    terms: Terms
-    only: tuple[str, ...] = ("*",)
-    """Patterns of the subjects that it is about."""
-    each: tuple[tuple[str, Terms], ...] = ()
-    """Terms of subjects that match a pattern; the first one that matches holds."""
-    to: tuple[str, ...] = ()
-    """Targets beside the log."""
-    storm: int = 10
-    """How many may begin, or end, within a minute with a notice each."""
-
-    def terms_of(self, subject: str) -> Terms | None:
-        """Return the terms of a subject; None: the rule is not about it."""
-        for pattern, terms in self.each:
-            if fnmatchcase(subject, pattern):
-                return None if terms.mute else terms
-        if any(fnmatchcase(subject, pattern) for pattern in self.only):
-            return self.terms
-        return None
-
-    @property
-    def least(self) -> Terms:
-        """The terms by which the most is found: subjects are judged one by one."""
-        every = [self.terms, *(terms for _, terms in self.each if not terms.mute)]
-        return Terms(
-            after=min(one.after for one in every),
-            count=min(one.count for one in every),
-            within=max(one.within for one in every),
-            cooldown=0.0,
-            recovery=False,
-        )
+def shortened(text: str) -> str:
+    """Return a sentence as long as it may be."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def one_line(text: str) -> str:
@@ -113,6 +46,42 @@ class Finding:
     """How many or how long, where the kind counts."""
     about: str = ""
     """What patterns are compared with; of a job its task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueRule:
+    """A rule that this replica looks at now, under its epoch."""
+
+    rule: str
+    epoch: int
+    first: bool
+    """Whether no look was ever recorded."""
+    passed: str
+    """The last name that was read, where entries are read a part at a time."""
+    stepped: float | None
+    """Seconds by which the clock reads earlier than at the last look, or None."""
+    interval: float
+    """Seconds from this look to the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSlot:
+    """The last slot of a stored schedule that is no grid."""
+
+    name: str
+    version: int
+    executed_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ring:
+    """What is to be recorded of one subject."""
+
+    finding: Finding
+    detail: str
+    after: float
+    cooldown: float
+    recovery: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

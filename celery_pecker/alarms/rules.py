@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from celery_pecker.alarms.model import LOG, Kind, Rule, Terms
+from celery_pecker.alarms.kinds import KINDS, Rule, Terms
+from celery_pecker.alarms.model import LOG
 from celery_pecker.kernel.errors import Misconfigured
 
 SETTING, TARGETS = "pecker_alarms", "pecker_alarms_to"
@@ -13,44 +14,10 @@ LONGEST = 604_800.0
 """Seconds: no threshold, window or cool-down is longer than a week."""
 MOST = 1_000_000
 LONGEST_NAME = 100
-COOLDOWN = 900.0
 STORM = 10
 
-_OF_KIND: Mapping[Kind, Mapping[str, float]] = {
-    Kind.SILENT: {"after": 60.0},
-    Kind.HELD: {"after": 300.0},
-    Kind.FAILING: {"after": 60.0},
-    Kind.UNREPORTED: {"after": 60.0},
-    Kind.MISFIRE: {"count": 3},
-    Kind.OVERRUN: {"count": 1},
-    Kind.OVERTAKEN: {"count": 3},
-    Kind.CLOCK: {},
-    Kind.SHUT: {"after": 300.0},
-    Kind.JOB_HANGS: {"after": 60.0},
-    Kind.JOB_FAILED: {"within": 3_600.0},
-    Kind.JOB_LATE: {"after": 3_600.0},
-    Kind.OUTBOX_PARKED: {},
-    Kind.OBSERVER_PARKED: {},
-    Kind.OBSERVER_HOST: {"after": 5.0},
-    Kind.OBSERVER_NOTICES: {"count": 5},
-}
-"""What differs from the defaults of `terms`; the documentation has this table."""
-UNENDING = {Kind.JOB_FAILED}
-"""Events: that the window is over is no recovery."""
 TERMS = ("after", "count", "within", "cooldown", "recovery", "mute")
 OPTIONS = ("when", "only", "each", "to", "storm", *TERMS[:-1])
-
-
-def defaults(kind: Kind) -> Terms:
-    """Return the terms of a kind where a rule says nothing."""
-    own = _OF_KIND[kind]
-    return Terms(
-        after=own.get("after", 0.0),
-        count=int(own.get("count", 1)),
-        within=own.get("within", 600.0),
-        cooldown=COOLDOWN,
-        recovery=kind not in UNENDING,
-    )
 
 
 def read_rules(
@@ -91,10 +58,10 @@ def _rule(name: str, options: Any, targets: Sequence[str]) -> Rule:
         if option not in OPTIONS:
             _refuse(where, f"has the option {option!r}", ", ".join(OPTIONS))
     when = options.get("when", name)
-    if when not in [*Kind]:
-        _refuse(f"{where}['when']", f"is {when!r}", ", ".join(Kind))
-    kind = Kind(when)
-    terms = _terms(where, options, defaults(kind))
+    if when not in [*KINDS]:
+        _refuse(f"{where}['when']", f"is {when!r}", ", ".join(KINDS))
+    kind = KINDS[when]
+    terms = _terms(where, options, kind.terms)
     each = options.get("each", {})
     if not isinstance(each, Mapping):
         _refuse(f"{where}['each']", f"is {each!r}", "a dict of options by pattern")

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Sequence
 
 from celery_pecker.alarms.evaluation import Evaluator
-from celery_pecker.alarms.model import LOG, Rule
-from celery_pecker.alarms.tables import DueRule, Tables
+from celery_pecker.alarms.kinds import Rule
+from celery_pecker.alarms.model import LOG, DueRule
+from celery_pecker.alarms.tables import Tables
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import Clock
 from celery_pecker.kernel.errors import DatabaseUnavailable

@@ -3,73 +3,25 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from celery_pecker.alarms.model import Finding, Kind, Notice, Rule
-from celery_pecker.alarms.sentences import storm
+from celery_pecker.alarms.kinds import Rule
+from celery_pecker.alarms.model import (
+    DueRule,
+    Finding,
+    Notice,
+    Ring,
+    StoredSlot,
+    shortened,
+)
 from celery_pecker.kernel.database import Database
 
 LEASE = 30.0
 """Seconds for which a look is its replica's; one that dies leaves it after them."""
-MOST = 1_000
-"""Rows at which the statements end that find."""
-FINDERS: Mapping[Kind, tuple[str, ...]] = {
-    Kind.SILENT: ("find_silent",),
-    Kind.HELD: ("find_silent",),
-    Kind.FAILING: ("find_failing",),
-    Kind.UNREPORTED: ("find_unreported",),
-    Kind.MISFIRE: ("find_counted",),
-    Kind.OVERRUN: ("find_counted", "find_long_runs"),
-    Kind.OVERTAKEN: ("find_counted",),
-    Kind.CLOCK: ("find_counted",),
-    Kind.JOB_HANGS: ("find_hanging_jobs",),
-    Kind.JOB_FAILED: ("find_failed_jobs",),
-    Kind.JOB_LATE: ("find_late_jobs",),
-    Kind.OUTBOX_PARKED: ("find_outbox_parked",),
-    Kind.OBSERVER_PARKED: ("find_observers_parked",),
-    Kind.OBSERVER_HOST: ("find_observer_hosts",),
-    Kind.OBSERVER_NOTICES: ("find_observer_notices",),
-}
-"""What is read for a kind; a gate that is shut is asked in this process."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DueRule:
-    """A rule that this replica looks at now, under its epoch."""
-
-    rule: str
-    epoch: int
-    first: bool
-    """Whether no look was ever recorded."""
-    passed: str
-    """The last name that was read, where entries are read a part at a time."""
-    stepped: float | None
-    """Seconds by which the clock reads earlier than at the last look, or None."""
-    interval: float
-    """Seconds from this look to the next."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSlot:
-    """The last slot of a stored schedule that is no grid."""
-
-    name: str
-    version: int
-    executed_us: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ring:
-    """What is to be recorded of one subject."""
-
-    finding: Finding
-    detail: str
-    after: float
-    cooldown: float
-    recovery: bool
+NAMED = 5
+"""How many subjects of a storm are named."""
 
 
 class Tables:
@@ -162,7 +114,7 @@ class Tables:
             "record_alarms",
             now=self._now(),
             rule=rule.name,
-            kind=rule.kind,
+            kind=rule.kind.name,
             epoch=due.epoch,
             interval=due.interval,
             passed=passed,
@@ -235,3 +187,13 @@ def _notice(values: dict[str, Any]) -> Notice:
     if len(subjects) > 1:
         values["detail"] = storm(subjects, values["detail"])
     return Notice(**values, subjects=subjects)
+
+
+def storm(subjects: Sequence[str], detail: str) -> str:
+    """Return what a person reads of many at once: how many, and the first of them."""
+    named = ", ".join(subjects[:NAMED])
+    more = len(subjects) - NAMED
+    text = f"{len(subjects)} at once: {named}"
+    if more > 0:
+        text += f" and {more} more (`celery pecker alarms` lists them)"
+    return shortened(f"{text}; of the first: {detail}")

@@ -112,9 +112,9 @@ GUARDS = (
     ),
     Guard(
         "alarms: an entry that code has dropped is not silent",
-        "celery_pecker/alarms/evaluation.py",
-        "if one.detail != UNSURE or self._declares(one.subject):",
-        "if one.detail != UNSURE or self._declares is not None:",
+        "celery_pecker/alarms/kinds.py",
+        "if one.detail != UNSURE or look.seams.declares(one.subject):",
+        "if one.detail != UNSURE or look.seams.declares is not None:",
         f"{KINDS}::test_silent_is_not_what_code_has_dropped",
     ),
     Guard(
@@ -149,14 +149,14 @@ GUARDS = (
         "alarms: each look goes on where the last one ended",
         "celery_pecker/alarms/evaluation.py",
         '        return due.passed, high or ""\n',
-        '        return "", self._tables.part("", self._part) or ""\n',
+        '        return "", self.tables.part("", self.part) or ""\n',
         f"{ROUNDS}::test_entries_are_read_a_part_at_a_time_and_what_rings_each_time",
     ),
     Guard(
         "alarms: a rule for a gate that cannot be asked is refused",
         "celery_pecker/schedules/replica/alarms.py",
-        "            if rule.kind is Kind.SHUT and shut is None:\n",
-        "            if rule.kind is Kind.SHUT and shut is Kind:\n",
+        "            if rule.kind.asks_gate and shut is None:\n",
+        "            if rule.kind.asks_gate and shut is rule:\n",
         "tests/integration/alarms/test_start.py::test_a_rule_for_a_gate_that_cannot_be_asked",
     ),
     Guard(
@@ -238,7 +238,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: a stored schedule that is no grid falls silent",
-        "celery_pecker/alarms/evaluation.py",
+        "celery_pecker/alarms/kinds.py",
         "for name, due in stored if due <= until}",
         "for name, due in stored if due < due}",
         f"{INSTANTS}::test_silent_is_a_stored_schedule_that_is_no_grid",
@@ -316,9 +316,9 @@ GUARDS = (
     ),
     Guard(
         "alarms: an outbox that gives no answer lets nothing recover",
-        "celery_pecker/alarms/evaluation.py",
-        "            whole = whole and complete\n",
-        "            whole = whole or complete\n",
+        "celery_pecker/alarms/kinds.py",
+        "[*findings.values()], whole and complete\n",
+        "[*findings.values()], whole or complete\n",
         f"{KINDS}::test_other_outboxes_are_asked_and_one_that_is_away_lets_nothing_recover",
     ),
     Guard(

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from celery_pecker.alarms.model import Kind, Notice
+from celery_pecker.alarms.kinds import KINDS
+from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.rules import read_rules, read_targets
 from celery_pecker.alarms.targets import to_log
 from celery_pecker.kernel.errors import Misconfigured
@@ -24,8 +25,8 @@ def refused(rules: Any, targets: Any = None) -> str:
 
 def test_a_kind_alone_is_a_rule() -> None:
     """Each has defaults, and goes to all targets."""
-    rules = read_rules({str(kind): {} for kind in Kind}, TO)
-    assert [rule.kind for rule in rules] == [*Kind]
+    rules = read_rules({kind: {} for kind in KINDS}, TO)
+    assert [rule.kind for rule in rules] == [*KINDS.values()]
     assert {rule.to for rule in rules} == {("chat", "duty")}
     assert read_rules(None, None) == []
 

@@ -10,12 +10,13 @@ from typing import Any
 
 from celery import Celery
 
-from celery_pecker.alarms.evaluation import Evaluator, Held, Shut, no_instants
-from celery_pecker.alarms.model import Finding, Kind
+from celery_pecker.alarms.evaluation import Evaluator
+from celery_pecker.alarms.kinds import Held, Shut
+from celery_pecker.alarms.model import Finding, StoredSlot
 from celery_pecker.alarms.rules import SETTING, read_rules
 from celery_pecker.alarms.sending import Sending
 from celery_pecker.alarms.step import Rounds
-from celery_pecker.alarms.tables import StoredSlot, Tables
+from celery_pecker.alarms.tables import Tables
 from celery_pecker.alarms.targets import read_targets
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.backoff import Backoff
@@ -186,11 +187,11 @@ class Alarms:
         rules = read_rules(settings.alarms, settings.alarms_to)
         targets = read_targets(settings.alarms_to or {})
         for rule in rules:
-            if rule.kind is Kind.SHUT and shut is None:
+            if rule.kind.asks_gate and shut is None:
                 message = (
-                    f"{SETTING}[{rule.name!r}] looks for {rule.kind!s}, and pecker_gate"
-                    f" is {settings.gate!r}; allowed: a gate that has a method shut(),"
-                    " such as 'throttle.gate.schedules:gate'"
+                    f"{SETTING}[{rule.name!r}] looks for {rule.kind.name}, and"
+                    f" pecker_gate is {settings.gate!r}; allowed: a gate that has a"
+                    " method shut(), such as 'throttle.gate.schedules:gate'"
                 )
                 raise Misconfigured(message)
         own = [Database.of(settings, role=role) for role in ("alarms", "alarms-send")]
@@ -198,15 +199,14 @@ class Alarms:
         self.databases = [*own, *parked.databases.values()]
         holder = new_id()
         tables, sending = (Tables(one, holder) for one in own)
-        silent = any(rule.kind in {Kind.SILENT, Kind.HELD} for rule in rules)
         self._rounds = Rounds(
             rules,
             tables,
             Evaluator(
-                tables,
+                tables=tables,
                 slack=settings.clock_slack,
                 term=TERM,
-                instants=Instants(app, beat_schedule) if silent else no_instants,
+                instants=Instants(app, beat_schedule),
                 stored=StoredInstants(
                     app, StoredRows(self.databases[0], local=False, now=lambda: None)
                 ),

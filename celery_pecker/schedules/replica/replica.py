@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from celery_pecker import signals
-from celery_pecker.alarms.evaluation import Held, Shut
+from celery_pecker.alarms.kinds import Held, Shut
 from celery_pecker.heartbeat import Heartbeat
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database

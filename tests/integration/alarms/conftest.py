@@ -99,7 +99,7 @@ def watch(dsn: str, clock: ManualClock) -> Iterator[Starter]:
             rounds = Rounds(
                 known,
                 tables,
-                Evaluator(tables, slack=5.0, term=TERM, shut=shut, **more),
+                Evaluator(tables=tables, slack=5.0, term=TERM, shut=shut, **more),
                 interval=INTERVAL,
                 clock=clock,
             )

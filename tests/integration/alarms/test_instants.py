@@ -9,7 +9,7 @@ from typing import Any
 from celery import Celery
 from celery.schedules import crontab
 
-from celery_pecker.alarms.tables import StoredSlot
+from celery_pecker.alarms.model import StoredSlot
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.declarations import BeatSchedule

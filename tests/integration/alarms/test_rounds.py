@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from celery_pecker.alarms.evaluation import Evaluator, judged
-from celery_pecker.alarms.model import Notice
+from celery_pecker.alarms.model import DueRule, Notice
 from celery_pecker.alarms.overview import Overview
-from celery_pecker.alarms.tables import LEASE, DueRule
+from celery_pecker.alarms.tables import LEASE
 from celery_pecker.schedules.engine.upkeep import TERM
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.alarms.conftest import INTERVAL, Rows, Starter
@@ -249,7 +249,7 @@ def test_a_look_that_outlasts_an_interval_is_overtaken_by_nobody(
     pass_time(INTERVAL)
     assert other.turn() == []
     [rule] = slow.rules
-    evaluator = Evaluator(slow.tables, slack=5.0, term=TERM)
+    evaluator = Evaluator(tables=slow.tables, slack=5.0, term=TERM)
     assert evaluator.evaluate(rule, due, now) == len({"log", "duty"})
     assert [notice.subject for notice in other.turn()] == ["sweep"]
 
