@@ -21,7 +21,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
 	2>/dev/null && { command -v $$python; break; }; done)
 
-.PHONY: help install demo test coverage browser lint types docs bench compat field interop guards soak size check smoke lock clean
+.PHONY: help install demo test coverage browser lint types docs bench compat field interop guards soak size check dist smoke lock clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile
@@ -98,6 +98,16 @@ check: ## all that CI does
 	$(MAKE) smoke
 	$(MAKE) compat VERSIONS=5.5 QUICK=1
 	$(MAKE) test RERUNS=1
+
+# The second time from what git has, in a folder of its own: neither a file that was not
+# committed nor a path may get in.
+dist: install ## sdist and wheel, built twice and compared byte for byte (TAG=v0.1.0: it must be this version)
+	rm -rf dist build/again && mkdir -p build/again
+	$(BIN)/python -m build --no-isolation --outdir dist . > build/dist.log
+	git archive HEAD | tar -x -C build/again
+	$(BIN)/python -m build --no-isolation --outdir build/again/dist build/again >> build/dist.log
+	diff -r dist build/again/dist
+	$(if $(TAG),test -f dist/celery_pecker-$(patsubst v%,%,$(TAG)).tar.gz)
 
 lock: ## the newest versions that go together (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras \
