@@ -8,8 +8,9 @@ import click
 from celery.bin.base import CeleryCommand
 from rich.text import Text
 
+from celery_pecker.surfaces.console.rendering import visible
 from celery_sharding.cli.context import Context, as_json, of_job
-from celery_sharding.cli.formatting import item, short, visible
+from celery_sharding.cli.formatting import item, short
 from celery_sharding.model import ItemError
 
 

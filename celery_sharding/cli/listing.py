@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import click
 from celery.bin.base import CeleryCommand
-from rich.text import Text
 
-from celery_pecker.surfaces.console.listing import Listing
+from celery_pecker.surfaces.console.rendering import print_table
 from celery_sharding.cli.context import Context, as_json, plain
-from celery_sharding.cli.formatting import STYLES, percent, visible
 from celery_sharding.ledger.rows import JobRow
 from celery_sharding.overview import verdict
+from celery_sharding.views import JOBS_TABLE
 
 
 @click.command(name="list", cls=CeleryCommand)
@@ -35,19 +34,9 @@ def list_(
         )
         if context.print_json({"jobs": [document(row) for row in rows]}):
             return
-        table = table_of("id", "task", "state", "done", "items", "failed", "submitted")
-        for row in rows:
-            state = verdict(row).state
-            table.add_row(
-                Text(visible(row.task_id)),
-                Text(visible(row.task)),
-                Text(state.value, style=STYLES[state]),
-                percent(row.progress().fraction),
-                f"{row.total:,}",
-                f"{row.failed:,}",
-                context.when(row.submitted_at),
-            )
-        context.console.print(table if rows else "there are no such jobs")
+        if not rows:
+            context.console.print(JOBS_TABLE.empty)
+        print_table(context, JOBS_TABLE, rows)
 
 
 def document(row: JobRow) -> dict[str, object]:
@@ -65,9 +54,3 @@ def document(row: JobRow) -> dict[str, object]:
         "eta": plain(progress.eta),
         "elapsed": round(progress.elapsed, 3),
     }
-
-
-def table_of(first: str, *others: str) -> Listing:
-    """Return a table whose figures stand on the right."""
-    figures = {"done", "items", "failed", "shards", "open", "deaths"}
-    return Listing(first, *others, right=figures)

@@ -9,18 +9,13 @@ from celery.bin.base import CeleryCommand
 from rich.text import Text
 
 from celery_pecker.surfaces.console.listing import Listing
+from celery_pecker.surfaces.console.rendering import STYLES, print_table, visible
+from celery_pecker.surfaces.views.phrases import NONE, duration, pace
 from celery_sharding.cli.context import Context, as_json, of_job
-from celery_sharding.cli.formatting import (
-    STYLES,
-    duration,
-    item,
-    percent,
-    rate,
-    short,
-    visible,
-)
-from celery_sharding.cli.listing import document, table_of
+from celery_sharding.cli.formatting import item, short
+from celery_sharding.cli.listing import document
 from celery_sharding.overview import MEANINGS, Snapshot, take_snapshot
+from celery_sharding.views import LAYERS_TABLE, STATES, STRAGGLERS_TABLE
 
 
 @click.command(cls=CeleryCommand)
@@ -48,14 +43,20 @@ def _document(seen: Snapshot) -> dict[str, object]:
 
 def _print(context: Context, seen: Snapshot) -> None:
     stands = seen.verdict
-    line = Text(stands.state.value, style=STYLES[stands.state])
+    line = Text(stands.state.value, style=STYLES[STATES[stands.state]])
     context.console.print(line.append(f"  {visible(stands.why)}", ""))
     for name, text in _facts(context, seen):
-        if text != "-":
+        if text != NONE:
             context.console.print(Text(f"  {name:<12}{text}"))
-    for table in _tables(seen):
-        if table.row_count:
-            context.console.print(table)
+    print_table(context, LAYERS_TABLE, seen.layers)
+    listing = Listing("code", "shards", "what it means", right={"shards"})
+    each = "" if seen.grid.per == 1 else f" groups of {seen.grid.per}"
+    for code, many in sorted(seen.grid.counts.items()):
+        known = MEANINGS[code]
+        listing.add_row(str(code), f"{many:,}{each}", f"{known.name}: {known.why}")
+    if listing.row_count:
+        context.console.print(listing)
+    print_table(context, STRAGGLERS_TABLE, seen.stragglers)
     for error in seen.errors:
         text = f"{error.error.type}: {short(error.error.message)}"
         context.console.print(Text(f"  {item(error.error.item)}  {text}", style="red"))
@@ -66,42 +67,11 @@ def _print(context: Context, seen: Snapshot) -> None:
 def _facts(context: Context, seen: Snapshot) -> Iterator[tuple[str, str]]:
     row, progress = seen.row, seen.progress
     yield "task", visible(row.task)
-    yield "key", visible(row.key) if row.key else "-"
-    yield "follows", row.leader or "-"
+    yield "key", visible(row.key) if row.key else NONE
+    yield "follows", row.leader or NONE
     yield "items", f"{row.done:,} of {row.total:,} done, {row.failed:,} failed"
-    yield "rate", f"{rate(progress.rate)}, left {duration(progress.eta)}"
+    yield "rate", f"{pace(progress.rate)}, left {duration(progress.eta)}"
     yield "run", str(row.run)
     yield "concurrency", f"{row.held} of at most {row.concurrency} shards run"
     yield "submitted", f"{context.when(row.submitted_at)}, {duration(row.elapsed)}"
     yield "deadline", context.when(row.deadline_at)
-
-
-def _tables(seen: Snapshot) -> Iterator[Listing]:
-    table = table_of("layer", "done", "items", "failed", "shards", "open")
-    for layer in seen.layers:
-        table.add_row(
-            str(layer.layer + 1),
-            percent(layer.progress.fraction),
-            f"{layer.total:,}",
-            f"{layer.failed:,}",
-            f"{layer.shards:,}",
-            f"{layer.open:,}",
-        )
-    yield table
-    table = table_of("code", "shards", "what it means")
-    each = "" if seen.grid.per == 1 else f" groups of {seen.grid.per}"
-    for code, many in sorted(seen.grid.counts.items()):
-        known = MEANINGS[code]
-        table.add_row(str(code), f"{many:,}{each}", f"{known.name}: {known.why}")
-    yield table
-    table = table_of("shard", "claimed for", "items", "worker", "code", "deaths")
-    for one in seen.stragglers:
-        table.add_row(
-            str(one.shard),
-            duration(one.spent),
-            f"{one.cursor:,} of {one.items:,}",
-            visible(one.hostname or "-"),
-            f"{int(one.code)} {MEANINGS[one.code].name}",
-            str(one.deaths),
-        )
-    yield table

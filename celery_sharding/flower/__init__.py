@@ -2,14 +2,56 @@
 
 They come with the pages of celery_pecker (``celery_pecker.flower.install``, which asks
 the entry points ``celery_pecker.flower_pages``), in the same frame, and are in the menu
-of an app that has sharded tasks.
-
-    page      what the pages are, what they read and what can be done
-    payloads  jobs, shards and errors as JSON for their scripts: pure
-
-A page reads the ledger, over the connection of the thread that it is read on.
+of an app that has sharded tasks. What they show is in `celery_sharding.views`; drawn by
+hand is the grid.
 """
 
-from celery_sharding.flower.page import JOB, JOBS, PAGES
+from __future__ import annotations
 
-__all__ = ["JOB", "JOBS", "PAGES"]
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from celery import Celery
+
+from celery_pecker.surfaces.flower.pages import Source
+from celery_pecker.surfaces.flower.rendering import page
+from celery_sharding.ledger import Ledger, ledger_of_thread
+from celery_sharding.messages import WORK
+from celery_sharding.views import JOB, JOBS
+
+
+def ledger_of(source: Source) -> Ledger:
+    """Return this thread's own ledger."""
+    return ledger_of_thread(source.settings, role="flower")
+
+
+def wanted(app: Celery) -> bool:
+    """Return whether an app has sharded tasks: one may use schedules alone."""
+    return bool(app.conf.get("pecker_dsn")) and WORK in app.tasks
+
+
+def figures(app: Celery) -> Iterable[Any]:
+    """Return the figures of an app's jobs; none where it has no sharded tasks."""
+    if not wanted(app):
+        return ()
+    from celery_sharding.metrics import read  # noqa: PLC0415  # needs prometheus-client
+
+    return read(app)
+
+
+_page = partial(
+    page,
+    source=ledger_of,
+    folder=Path(__file__).parent,
+    unread="The sharded jobs cannot be read",
+    comfort=(
+        "This says nothing about the jobs themselves: workers that reach the database"
+        " go on."
+    ),
+)
+PAGES = (
+    _page(JOBS, shown=wanted, figures=figures),
+    _page(JOB, url="/sharding/job", template="job.html", under="sharding"),
+)

@@ -20,10 +20,10 @@ from celery_pecker.observers.overview import (
     Which,
 )
 from celery_pecker.surfaces.cli.context import Context, as_json, seconds
-from celery_pecker.surfaces.cli.rendering import print_figures, print_table
 from celery_pecker.surfaces.console import instants
 from celery_pecker.surfaces.console.group import subcommand_follows
 from celery_pecker.surfaces.console.listing import Listing
+from celery_pecker.surfaces.console.rendering import print_figures, print_table
 from celery_pecker.surfaces.views.observers import (
     EVENTS_TABLE,
     OBSERVERS,

@@ -18,8 +18,8 @@ from celery_pecker.outbox.overview import Overview
 from celery_pecker.outbox.refusals import LONGEST_DELAY
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
 from celery_pecker.surfaces.cli.outboxes import known
-from celery_pecker.surfaces.cli.rendering import print_figures, print_table
 from celery_pecker.surfaces.console.group import subcommand_follows
+from celery_pecker.surfaces.console.rendering import print_figures, print_table
 from celery_pecker.surfaces.views.outbox import MESSAGES, OUTBOX, TASKS
 
 of_outbox = click.option(

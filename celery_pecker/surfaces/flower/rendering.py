@@ -7,14 +7,15 @@ template and a script besides.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.surfaces.flower.pages import Page, Query, Source
+from celery_pecker.surfaces.flower.pages import Page, Query
 from celery_pecker.surfaces.views.alarms import ALARMS
 from celery_pecker.surfaces.views.model import Act, Shown, Table, View
 from celery_pecker.surfaces.views.observers import OBSERVERS
@@ -23,9 +24,12 @@ from celery_pecker.surfaces.views.outbox import OUTBOX
 if TYPE_CHECKING:
     from celery import Celery
 
-LONGEST = 400
-"""Letters of a text."""
-OF_COLUMNS = ("key", "kind", "notes", "chooses", "alert")
+LONGEST, FOLDED = 400, 8_000
+"""Letters of a text; of one that is folded, its last."""
+OF_COLUMNS = (
+    *("key", "label", "kind", "number", "width", "notes", "hint", "chooses", "opens"),
+    "alert",
+)
 EXACT = 2**53
 """From here on a number of JavaScript's is rounded."""
 
@@ -34,11 +38,10 @@ def described(view: View) -> dict[str, Any]:
     """Return what a page must know of a view before it is drawn."""
     return {
         table.name: {
-            **_facts(table, "key", "state", "states"),
-            "columns": [_facts(one, *OF_COLUMNS) for one in table.columns],
-            "acts": [
-                _facts(one, "name", "label", "asks", "states") for one in table.acts
-            ],
+            **_facts(table, "title", "key", "states", "empty", "paged"),
+            "columns": [_facts(one, *OF_COLUMNS) for one in table.shown],
+            "folded": [one.key for one in table.columns if one.kind == "folded"],
+            "acts": [_facts(one, "name", "label", "asks") for one in table.acts],
             "filters": [_facts(one, "key", "label", "kind") for one in table.filters],
         }
         for table in view.tables
@@ -61,62 +64,75 @@ def document(view: View, shown: Shown) -> dict[str, Any]:
             }
             for one in view.figures
         },
-        "rows": {table.name: _rows(table, shown) for table in view.tables},
+        "rows": {
+            one.name: rows_of(one, shown.rows[one.name])
+            for one in view.tables
+            if one.name in shown.rows
+        },
         "total": shown.total,
         "size": shown.size,
         "more": shown.more,
+        "next": shown.next,
         **shown.extra,
     }
 
 
-def _rows(table: Table, shown: Shown) -> list[dict[str, Any]]:
+def rows_of(table: Table, rows: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return rows as a page has them: their fields, and what may be done to each."""
     fields = table.fields
     return [
         {
-            **{name: _plain(read(row)) for name, read in fields.items()},
-            table.key: str(fields[table.key](row)),
+            **{name: _plain(one.of(row), one.kind) for name, one in fields.items()},
+            table.key: str(fields[table.key].of(row)),
+            "acts": table.offers(row),
         }
-        for row in shown.rows[table.name]
+        for row in rows
     ]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, kind: str) -> Any:
     """Return a value as a browser reads it: instants in microseconds."""
     if isinstance(value, datetime):
         return to_us(value)
     if isinstance(value, int) and abs(value) >= EXACT:
         return str(value)
-    return value[:LONGEST] if isinstance(value, str) else value
+    if isinstance(value, str):
+        return value[-FOLDED:] if kind == "folded" else value[:LONGEST]
+    return value
 
 
 def page(
-    view: View,
-    *,
-    shown: Callable[[Celery], bool],
-    comfort: str,
-    places: Callable[[Celery], dict[str, Settings]] | None = None,
-    template: str = "view.html",
+    view: View, *, source: Callable[[Any], Any] = attrgetter("database"), **facts: Any
 ) -> Page:
-    """Return the page of a view."""
+    """Return the page of a view.
 
-    def read(source: Source, query: Query) -> dict[str, Any]:
-        return document(view, view.read(source.database, query))
+    Args:
+        view: what it shows.
+        source: given what the page reads from, returns what the view does.
+        facts: fields of the page that are not those of every view's.
 
-    def act(which: Act, source: Source, name: str, by: str) -> dict[str, Any]:
-        return {"message": which.call(source.database, name, by)}
+    """
 
+    def read(given: Any, query: Query) -> dict[str, Any] | None:
+        shown = view.read(source(given), query)
+        return None if shown is None else document(view, shown)
+
+    def act(which: Act, given: Any, name: str, by: str) -> dict[str, Any]:
+        return {"message": which.call(source(given), name, by)}
+
+    acts = {name: partial(act, one) for name, one in view.acts.items()}
+    usual = {
+        "url": f"/{view.name}",
+        "template": "view.html",
+        "unread": f"The {view.title.lower()} cannot be read",
+    }
     return Page(
         name=view.name,
         title=view.title,
-        url=f"/{view.name}",
-        template=template,
         view=view,
         read=read,
-        acts={name: partial(act, one) for name, one in view.acts.items()},
-        shown=shown,
-        places=places,
-        unread=f"The {view.title.lower()} cannot be read",
-        comfort=comfort,
+        acts=acts,
+        **{**usual, **facts},
     )
 
 

@@ -13,17 +13,22 @@ Query = Mapping[str, str]
 """What chooses rows: the values of filters by their keys."""
 
 
-Kind = Literal["text", "name", "state", "error", "instant", "duration", "count", "rate"]
+_Figures = Literal["instant", "duration", "count", "rate", "figure", "part"]
+Kind = Literal["text", "name", "state", "error", "folded", _Figures]
 """What a column holds, which says how it is written.
 
 name       what the row is called: it stays on a narrow screen, its `notes` below it
 error      on a narrow screen it stands below the row's name
 duration   seconds; None: there is none
-rate       a second
+rate       a second; None: it is not known
+figure     words that stand at the right, as numbers do
+part       words, and parts of a whole, 0 … 1: what is well, then what is not
+folded     a long text, behind a word that opens it
 """
-NUMBERS = ("duration", "count", "rate")
-Width = Literal["phone", "tablet", "desk"]
-"""Which screens show a column: every one, from 576 px or from 768 px on."""
+NUMBERS = ("duration", "count", "rate", "figure")
+Width = Literal["phone", "tablet", "desk", "aside"]
+"""Which screens show a column: every one, from 576 px or from 768 px on; aside: a page
+has it as a note or hint of others, and a command not at all."""
 Tone = Literal["success", "active", "warning", "danger"]
 """How a figure stands: well, busy, it waits for people, badly."""
 
@@ -40,9 +45,13 @@ class Column:
     """Return what stands there, of a row; None: the field of this name."""
     notes: tuple[str, ...] = ()
     """Fields that a page writes below the value; a command has a column for each."""
+    hint: str = ""
+    """The field that a page shows when a pointer rests on the value."""
     width: Width = "phone"
     chooses: str = ""
     """The filter that is set to this value by a click on it."""
+    opens: str = ""
+    """The page of the row: its address behind that of this page, but for the key."""
     alert: bool = False
     """Whether any number but 0 is to be noticed."""
 
@@ -63,12 +72,14 @@ class Act:
     name: str
     label: str
     call: Callable[[Any, str, str], str]
-    """Called with the database, the row's key and the user; returns what was done.
-    Raises `NoSuchRow`."""
+    """Called with what the view reads from, the row's key and the user; returns what
+    was done. Raises `NoSuchRow`."""
     asks: str = ""
     """The question before it: where it cannot be taken back."""
     states: tuple[str, ...] | None = None
     """Of rows that have it; None: all."""
+    when: Callable[[Any], bool] | None = None
+    """Whether a row in such a state has it; None: each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +109,37 @@ class Table:
     """The shape of each state in pictures, which differ in more than colour."""
     acts: tuple[Act, ...] = ()
     filters: tuple[Filter, ...] = ()
+    paged: Literal["", "numbers", "behind"] = ""
+    """How it is read in pages: by their number, or each behind the last row of the one
+    before (`Shown.next`)."""
     headed: bool = False
     """Whether a page writes the title above it."""
     by_hand: bool = False
     """Whether a page draws it in its own way."""
 
     @property
-    def fields(self) -> dict[str, Callable[[Any], Any]]:
-        """Return how each field that a page needs is read from a row."""
-        fields: dict[str, Callable[[Any], Any]] = {}
-        for column in self.columns:
-            fields[column.key] = column.of
+    def fields(self) -> dict[str, Column]:
+        """Return what a page needs of each row, by name."""
+        fields = {column.key: column for column in self.columns}
         names = [self.key, *(note for one in self.columns for note in one.notes)]
         for name in [*names, self.state] if self.states else names:
-            fields.setdefault(name, attrgetter(name))
+            fields.setdefault(name, Column(name, name.replace("_", " ")))
         return fields
+
+    @property
+    def shown(self) -> list[Column]:
+        """Return the columns that stand for themselves."""
+        return [column for column in self.columns if column.width != "aside"]
+
+    def offers(self, row: Any) -> list[str]:
+        """Return what may be done to a row, by name."""
+        state = self.fields[self.state].of(row) if self.acts else ""
+        return [
+            act.name
+            for act in self.acts
+            if (act.states is None or state in act.states)
+            and (act.when is None or act.when(row))
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +223,8 @@ class Shown:
     """Rows of one page."""
     more: bool = False
     """Whether there are rows behind these."""
+    next: str = ""
+    """What `after` of an address is for them."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What pictures need beside the rows, as JSON."""
 
@@ -206,8 +235,9 @@ class View:
 
     name: str
     title: str
-    read: Callable[[Any, Query], Shown]
-    """Called with the database and what chooses rows."""
+    read: Callable[[Any, Query], Shown | None]
+    """Called with what the page reads from (our tables: the database) and what chooses
+    rows; None: there is no such thing."""
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
     measures: tuple[Measure, ...] = ()

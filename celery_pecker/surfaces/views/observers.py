@@ -333,7 +333,10 @@ HOSTS_TABLE = Table(
         Column("lease", "lease", "duration"),
     ),
     empty="No host lives: nothing runs.",
-    acts=(Act("drain", "Drain", _drain), Act("undrain", "Undrain", _undrain)),
+    acts=(
+        Act("drain", "Drain", _drain, states=("up", "lapsed")),
+        Act("undrain", "Undrain", _undrain, states=("draining",)),
+    ),
     by_hand=True,
 )
 OBSERVERS_TABLE = Table(
@@ -374,6 +377,7 @@ OBSERVERS_TABLE = Table(
             states=_RUNS,
         ),
     ),
+    paged="numbers",
     filters=(
         Filter("search", "Search names and kinds", kind="search"),
         Filter(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+NONE = "-"
 UNITS = (
     # below so many seconds: the unit in seconds, its name, below which number a tenth
     (0.9995, 0.001, "ms", 9.95),
@@ -25,10 +28,11 @@ def plural(number: int, one: str, many: str = "") -> str:
     return f"{count(number)} {one if number == 1 else many or one + 's'}"
 
 
-def duration(seconds: float | None) -> str:
-    """Return a length of time: 4.2 ms, 30 s, 12 min; - for none."""
-    if seconds is None:
-        return "-"
+def duration(length: timedelta | float | None) -> str:
+    """Return a length of time, or of so many seconds: 4.2 ms, 30 s; - for none."""
+    if length is None:
+        return NONE
+    seconds = length.total_seconds() if isinstance(length, timedelta) else length
     for below, unit, name, tenths_below in UNITS:
         if abs(seconds) < below:
             value = abs(seconds) / unit
@@ -43,3 +47,8 @@ def rate(per_second: float) -> str:
     if per_second >= TENTHS_BELOW:
         return count(per_second)
     return f"{per_second:.1f}".removesuffix(".0")
+
+
+def pace(per_second: float) -> str:
+    """Return how many a second: 12/s."""
+    return f"{rate(per_second)}/s"

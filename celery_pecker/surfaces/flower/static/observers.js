@@ -3,9 +3,8 @@
     "use strict";
 
     const {el, text, attribute, count, plural, span, now} = pecker;
-    const {byId, tables, choice, choose, mark, actButton, params} = pecker.view;
+    const {byId, tables, choose, mark, newActs} = pecker.view;
     let hosts = new Map(), drawnLife = "";
-    choice.name = params.get("name") || "";
 
     // Hosts
 
@@ -16,8 +15,9 @@
         parts.link = el("button", {type: "button", class: "btn btn-link p-0"}, pecker.shown(host.name));
         parts.link.addEventListener("click", () => choose({node: host.node}));
         parts.bar = el("div", {class: "pecker-bar-of", role: "img"}, parts.full);
-        parts.acts = tables.hosts.acts.map(act => actButton(act, host.node, host.name));
-        parts.row = el("li", {"data-id": host.node}, el("div", {class: "pecker-host"}, parts.link, parts.bar, parts.figures), ...parts.acts);
+        const [buttons, drawActs] = newActs(tables.hosts, host.node, host.name);
+        parts.drawActs = drawActs;
+        parts.row = el("li", {"data-id": host.node}, el("div", {class: "pecker-host"}, parts.link, parts.bar, parts.figures), ...buttons);
         return parts;
     }
 
@@ -29,9 +29,7 @@
         const lease = host.lease > 0 ? "lease " + span(host.lease * 1e6) : "";
         text(parts.figures, [`${count(host.load)} of ${count(host.capacity)}`, plural(host.observers, "observer"), lease,
             STATES[host.state]].filter(Boolean).join(" · "));
-        for (const button of parts.acts) {
-            button.hidden = (button.dataset.act === "drain") === (host.state === "draining");
-        }
+        parts.drawActs(host);
     }
 
     // What an observer was from each event to the next.
@@ -70,7 +68,7 @@
         text(byId("life-about"), life.about.join("; "));
     }
 
-    byId("close").addEventListener("click", () => choose({name: "", page: choice.page}));
+    byId("close").addEventListener("click", () => choose({name: ""}, true));
     pecker.view.pictures.push(data => {
         byId("unsent").hidden = !data.warning;
         text(byId("unsent"), data.warning);

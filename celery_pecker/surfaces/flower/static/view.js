@@ -6,10 +6,10 @@ pecker.view = (function () {
     const byId = id => document.getElementById(id);
     const tables = JSON.parse(byId("pecker-view").textContent);
     const params = new URLSearchParams(location.search);
-    const choice = {outbox: params.get("outbox") || "", page: Math.max(parseInt(params.get("page"), 10) || 1, 1)};
-    const known = {};   // the rows that are drawn, of each table
+    const choice = {...Object.fromEntries(params), page: Math.max(parseInt(params.get("page"), 10) || 1, 1)};
+    const drawn = {};   // what draws the rows of each table
     const pictures = [];   // what a page draws by hand, of each answer
-    let ask = () => {};
+    let last = {}, ask = () => {};
 
     // What is chosen stands in the address.
 
@@ -21,8 +21,9 @@ pecker.view = (function () {
         return search.toString();
     }
 
-    function choose(change) {
-        Object.assign(choice, {page: 1}, change);
+    // Of another choice the first page is shown; `here` keeps that which is.
+    function choose(change, here) {
+        Object.assign(choice, here ? {} : {page: 1, after: ""}, change);
         const search = query();
         history.replaceState(null, "", search ? "?" + search : location.pathname);
         ask();
@@ -32,47 +33,68 @@ pecker.view = (function () {
 
     const rate = value => (value >= 10 ? count(Math.round(value)) : String(Math.round(value * 10) / 10)) + "/s";
     const WORDS = {
-        count: value => value === null ? "–" : count(value),
-        duration: value => value === null ? "–" : span(value * 1e6),
+        count: count,
+        duration: value => span(value * 1e6),
         rate: rate,
-        instant: value => value === null ? "–" : time(value),
+        instant: value => time(value),
+        name: value => pecker.shown(String(value)),
+        part: ([words]) => words,
     };
+
+    function words(column, value) {
+        if (value === null && (column.number || column.kind === "instant")) { return "–"; }
+        return (WORDS[column.kind] || String)(value ?? "");
+    }
 
     function mark(spec, state) {
         return el("span", {class: "pecker-key"}, el("svg:svg", {viewBox: "0 0 1 1", "aria-hidden": "true"},
             ...pecker.pictures.cell(spec.states[state] || "none", 0, 0, 1, 1)), state);
     }
 
-    function newCell(column, row, head) {
-        const cell = el("td", {class: head.className});
-        if (column.kind === "name") { cell.classList.add("pecker-what"); }
-        const value = column.kind === "name" ? pecker.shown(String(row[column.key])) : "";
-        if (column.chooses) {
-            const button = el("button", {type: "button", class: "btn btn-link p-0"}, value);
-            button.addEventListener("click", () => choose({[column.chooses]: row[column.key], page: choice.page}));
-            cell.append(button);
-        } else if (column.kind === "name") {
-            cell.append(el("span", {title: value}, value));
+    function drawMark(place, spec, state) {
+        if (place.dataset.state !== state) {
+            place.dataset.state = state;
+            place.replaceChildren(mark(spec, state));
         }
-        if (column.notes.length) {
-            const notes = column.notes.map(name => row[name]).join(" · ");
-            cell.append(el("small", {title: notes}, notes));
-        }
-        return cell;
     }
 
-    function drawCell(spec, column, cell, value) {
-        if (column.kind === "state") {
-            if (cell.dataset.state !== value) {
-                cell.dataset.state = value;
-                cell.replaceChildren(mark(spec, value));
-            }
-        } else if (column.kind !== "name") {
-            const words = WORDS[column.kind];
-            text(cell, words ? words(value) : String(value ?? ""));
-            if (column.kind === "instant") { attribute(cell, "title", value === null ? null : iso(value)); }
-            if (column.alert) { cell.classList.toggle("pecker-some", value > 0); }
+    // Parts of a whole: what is well, then what is not.
+
+    const newBar = () => el("span", {class: "pecker-parts", "aria-hidden": "true"}, el("i"), el("i"));
+
+    function drawBar(bar, parts) {
+        parts.forEach((part, nth) => { bar.children[nth].style.width = Math.min(part, 1) * 100 + "%"; });
+    }
+
+    const classes = column => `pecker-is-${column.kind} pecker-from-${column.width}` + (column.number ? " text-end" : "");
+
+    function newCell(spec, column, row) {
+        const cell = el("td", {class: classes(column) + (column.kind === "name" ? " pecker-what" : "")});
+        const main = column.opens ? el("a", {href: pecker.root.dataset.url + column.opens + encodeURIComponent(row[spec.key])})
+            : column.chooses ? el("button", {type: "button", class: "btn btn-link p-0"}) : el("span");
+        const bar = column.kind === "part" ? newBar() : "", small = el("small");
+        const folded = column.notes.filter(name => spec.folded.includes(name)).map(name => [name,
+            el("details", {}, el("summary", {}, name), el("pre"))]);
+        const notes = column.notes.filter(name => !spec.folded.includes(name));
+        if (column.chooses) {
+            main.addEventListener("click", () => choose({[column.chooses]: row[column.key]}, true));
         }
+        cell.append(bar, main, ...(notes.length ? [small] : []), ...folded.map(([, made]) => made));
+        return {cell, draw(row) {
+            const value = row[column.key];
+            if (column.kind === "state") { drawMark(main, spec, value); } else { text(main, words(column, value)); }
+            if (bar) { drawBar(bar, value.slice(1)); }
+            if (column.kind === "name") { attribute(main, "title", value); }
+            if (column.kind === "instant") { attribute(cell, "title", value === null ? null : iso(value)); }
+            if (column.hint) { attribute(cell, "title", row[column.hint]); }
+            if (column.alert) { cell.classList.toggle("pecker-some", value > 0); }
+            text(small, notes.map(name => row[name]).filter(note => note !== null && note !== "").join(" · "));
+            attribute(small, "title", small.textContent);
+            for (const [name, made] of folded) {
+                made.hidden = !row[name];
+                text(made.lastChild, row[name] || "");
+            }
+        }};
     }
 
     // Rows
@@ -89,49 +111,57 @@ pecker.view = (function () {
         return made;
     }
 
-    function newRow(spec, row, heads) {
-        const parts = {cells: spec.columns.map((column, nth) => newCell(column, row, heads[nth])), acts: []};
+    // The buttons of a row, and what shows those that it offers.
+    function newActs(spec, key, words) {
+        const buttons = spec.acts.map(act => actButton(act, key, words));
+        return [buttons, row => {
+            for (const made of buttons) { made.hidden = !row.acts.includes(made.dataset.act); }
+        }];
+    }
+
+    function newRow(spec, row) {
+        const cells = spec.columns.map(column => newCell(spec, column, row));
         const nameAt = spec.columns.findIndex(column => column.kind === "name");
-        if (spec.columns.some(column => column.kind === "error")) {   // on a phone its column is not shown
-            parts.why = el("small", {class: "pecker-why"});
-            parts.cells[nameAt].append(parts.why);
-        }
-        parts.row = el("tr", {"data-key": row[spec.key]}, ...parts.cells);
-        if (spec.acts.length) {
-            const words = `${row[spec.columns[nameAt].key]} ${row[spec.key]}`;
-            parts.acts = spec.acts.map(act => ({act, button: actButton(act, row[spec.key], words)}));
-            parts.row.append(el("td", {class: "pecker-does"}, ...parts.acts.map(one => one.button)));
-        }
-        return parts;
+        const error = spec.columns.find(column => column.kind === "error"), why = el("small", {class: "pecker-why"});
+        if (error) { cells[nameAt].cell.append(why); }   // on a phone its column is not shown
+        const [buttons, drawActs] = newActs(spec, row[spec.key], nameAt < 0 ? "" : `${row[spec.columns[nameAt].key]} ${row[spec.key]}`);
+        const made = el("tr", {"data-key": row[spec.key]}, ...cells.map(one => one.cell));
+        if (buttons.length) { made.append(el("td", {class: "pecker-does"}, ...buttons)); }
+        return {row: made, draw(row) {
+            for (const one of cells) { one.draw(row); }
+            if (error) { text(why, row[error.key] || ""); }
+            drawActs(row);
+        }};
     }
 
-    function drawRow(spec, parts, row) {
-        spec.columns.forEach((column, nth) => {
-            drawCell(spec, column, parts.cells[nth], row[column.key]);
-            if (column.kind === "error") { text(parts.why, row[column.key] || ""); }
-        });
-        for (const {act, button} of parts.acts) {
-            button.hidden = act.states !== null && !act.states.includes(row[spec.state]);
-        }
+    // A table with its heads; `draw(rows)` keeps what is there as long as it is shown.
+    function newTable(name, attributes) {
+        const spec = tables[name], body = el("tbody");
+        const none = el("p", {class: "pecker-empty"}, spec.empty);
+        const head = el("tr", {}, ...spec.columns.map(column => el("th", {scope: "col", class: classes(column)}, column.label)));
+        if (spec.acts.length) { head.append(el("th", {scope: "col", class: "pecker-does"}, el("span", {class: "visually-hidden"}, "Actions"))); }
+        const table = el("table", {class: "table table-hover align-middle mb-0 pecker-table pecker-viewed", ...attributes},
+            el("thead", {}, head), body);
+        const all = el("div", {}, el("div", {class: "table-responsive", tabindex: "0"}, table), none);
+        let known = new Map();
+        return {all, draw(rows) {
+            known = pecker.rows(body, known, rows, spec.key, row => newRow(spec, row), (parts, row) => parts.draw(row));
+            none.hidden = rows.length > 0;
+        }};
     }
 
-    function drawTable(name, data) {
-        const spec = tables[name], place = byId(name), rows = data.rows[name];
-        known[name] = pecker.rows(place.tBodies[0], known[name] || new Map(), rows, spec.key,
-            row => newRow(spec, row, place.tHead.rows[0].cells), (parts, row) => drawRow(spec, parts, row));
-        byId("no-" + name).hidden = rows.length > 0;
-        if (!spec.filters.length) { return; }
+    function drawPages(spec, rows, data) {
         for (const filter of spec.filters.filter(one => one.kind === "chosen")) {
             const undo = byId("only-" + filter.key);
             undo.hidden = !choice[filter.key];
             text(undo, `Only ${filter.label} ${choice[filter.key]}: show all`);
         }
-        const first = (choice.page - 1) * data.size;
-        text(byId("range"), data.total === null ? plural(rows.length, "row") + (data.more ? " of more" : "")
+        const first = (choice.page - 1) * data.size, numbers = spec.paged === "numbers";
+        text(byId("range"), !numbers ? plural(rows.length, "row") + (choice.after ? ", not the first" : "") + (data.more ? " of more" : "")
             : rows.length ? `${count(first + 1)}–${count(first + rows.length)} of ${count(data.total)}` : "");
-        byId("pages").hidden = data.total === null;
-        byId("back").disabled = choice.page <= 1;
-        byId("on").disabled = choice.page >= Math.ceil(data.total / data.size);
+        if (!spec.paged) { return; }
+        byId("back").disabled = numbers ? choice.page <= 1 : !choice.after;
+        byId("on").disabled = numbers ? choice.page >= Math.ceil(data.total / data.size) : !data.more;
     }
 
     // All of it
@@ -139,8 +169,8 @@ pecker.view = (function () {
     // The databases that the page may be of; most apps have one.
     function drawDatabases(data) {
         const place = byId("outbox");
-        byId("outboxes").hidden = !data.places || data.places.length < 2;
-        if (!data.places) { return; }
+        if (!place || !data.places) { return; }
+        byId("outboxes").hidden = data.places.length < 2;
         if (place.options.length !== data.places.length) {
             place.replaceChildren(...data.places.map(name => el("option", {value: name}, name)));
         }
@@ -148,18 +178,19 @@ pecker.view = (function () {
     }
 
     function show(data) {
+        last = data;
         drawDatabases(data);
         for (const [name, card] of Object.entries(data.cards)) {
             pecker.card(name, card.text, card.note, card.tone);
         }
-        for (const name of Object.keys(tables)) {
-            if (byId(name) instanceof HTMLTableElement) { drawTable(name, data); }
+        for (const [name, table] of Object.entries(drawn)) {
+            table.draw(data.rows[name]);
+            if (tables[name].paged || tables[name].filters.length) { drawPages(tables[name], data.rows[name], data); }
         }
         for (const draw of pictures) { draw(data); }
     }
 
     function listen(filter) {
-        choice[filter.key] = params.get(filter.key) || "";
         const place = byId((filter.kind === "chosen" ? "only-" : "filter-") + filter.key);
         let typing = 0;
         if (filter.kind === "chosen") {
@@ -168,27 +199,42 @@ pecker.view = (function () {
             place.checked = choice[filter.key] === "1";
             place.addEventListener("change", () => choose({[filter.key]: place.checked ? "1" : ""}));
         } else {
-            place.value = choice[filter.key];
+            place.value = choice[filter.key] || "";
             place.addEventListener("input", () => {
                 clearTimeout(typing);
                 typing = setTimeout(() => choose({[filter.key]: place.value.trim()}), filter.kind === "search" ? 200 : 0);
             });
         }
+        if (filter.kind === "search") {
+            pecker.keys(event => {
+                if (event.key !== "/" || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) { return; }
+                event.preventDefault();
+                place.focus();
+                place.select();
+            });
+        }
     }
 
+    for (const place of document.querySelectorAll("[data-table]")) {
+        const name = place.dataset.table;
+        drawn[name] = newTable(name, {id: name});
+        place.append(drawn[name].all);
+    }
     for (const spec of Object.values(tables)) { spec.filters.forEach(listen); }
     for (const form of document.querySelectorAll(".pecker-tools")) {
         form.addEventListener("submit", event => event.preventDefault());
     }
-    byId("outbox").addEventListener("change", event => {
-        location.search = "?" + new URLSearchParams({outbox: event.target.value});
-    });
+    for (const place of document.querySelectorAll("#outbox")) {
+        place.addEventListener("change", () => { location.search = "?" + new URLSearchParams({outbox: place.value}); });
+    }
     for (const [id, step] of [["back", -1], ["on", 1]]) {
-        const button = byId(id);
-        if (button) { button.addEventListener("click", () => choose({page: choice.page + step})); }
+        for (const button of document.querySelectorAll("#" + id)) {
+            const behind = Object.values(tables).some(spec => spec.paged === "behind");
+            button.addEventListener("click", () => choose(behind ? {after: step > 0 ? last.next : ""} : {page: choice.page + step}, true));
+        }
     }
     // Scripts of the page that come after this one add what they draw by hand.
     document.addEventListener("DOMContentLoaded", () => { ask = pecker.watch(query, show); });
 
-    return {byId, tables, choice, choose, mark, actButton, pictures, params};
+    return {byId, tables, choice, choose, mark, drawMark, newActs, newTable, newBar, drawBar, pictures, ask: () => ask()};
 })();

@@ -60,7 +60,7 @@ def test_list_tells_how_jobs_stand(line: Line, written: Written, job: int) -> No
     assert "70.0%" in shown.stdout
     assert "job-b" not in shown.stdout
     assert len(line.json("list", "--search", "upload")["jobs"]) == 1
-    assert "no such jobs" in line("list", "--search", "nothing").stdout
+    assert "no such job" in line("list", "--search", "nothing").stdout
 
 
 def test_show_tells_layers_codes_stragglers_and_errors(line: Line, job: int) -> None:

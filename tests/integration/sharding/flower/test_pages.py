@@ -29,7 +29,7 @@ def column(dsn: str, task_id: str, name: str) -> Any:
 
 
 def test_the_list_tells_jobs_and_the_figures_of_all(
-    site: Site, written: Written
+    site: Site, written: Written, shared_dsn: str
 ) -> None:
     """The youngest first, in pages that begin behind the last one."""
     midway(written, "list-1")
@@ -43,19 +43,25 @@ def test_the_list_tells_jobs_and_the_figures_of_all(
         seen_at=written.ago(-60),
     )
     told = site.data("/sharding", search="list-")
-    assert [(row["id"], row["state"]) for row in told["rows"]] == [
+    rows = told["rows"]["jobs"]
+    assert [(row["task_id"], row["state"]) for row in rows] == [
         ("list-2", "succeeded"),
         ("list-1", "running"),
     ]
-    assert (told["rows"][1]["done"], told["rows"][1]["failed"]) == (102, 2)
-    assert told["totals"]["slots"] == 4
-    assert told["totals"]["held"] >= 1
-    assert told["totals"]["succeeded"] >= 1
-    youngest = told["rows"][0]["job"]
-    older = site.data("/sharding", search="list-", before=str(youngest))
-    assert [row["id"] for row in older["rows"]] == ["list-1"]
-    opened = site.data("/sharding", search="list-", open="1")
-    assert [row["id"] for row in opened["rows"]] == ["list-1"]
+    assert rows[1]["items"][0] == "49.5% of 210, layer 2 of 2"
+    assert rows[1]["acts"] == ["pause", "cancel"]
+    assert told["cards"]["workers"]["note"] == "4 slots"
+    assert int(told["cards"]["held"]["text"]) >= 1
+    assert int(told["cards"]["day"]["text"]) >= 1
+
+    def found(**query: str) -> list[str]:
+        data = site.data("/sharding", search="list-", **query)
+        return [row["task_id"] for row in data["rows"]["jobs"]]
+
+    youngest = column(shared_dsn, "list-2", "job")
+    assert found(after=str(youngest)) == ["list-1"]
+    assert told["next"] == str(column(shared_dsn, "list-1", "job"))
+    assert found(open="1") == ["list-1"]
 
 
 def test_a_job_is_told_with_its_layers_grid_stragglers_and_errors(
@@ -68,16 +74,13 @@ def test_a_job_is_told_with_its_layers_grid_stragglers_and_errors(
     assert told["codes"]["e"][:2] == [int(Code.RUNNING), "running"]
     assert told["counts"] == {"301": 1, "202": 1, "101": 10}
     assert [layer["done"] for layer in told["layers"]] == [98, 4]
-    assert [one["shard"] for one in told["stragglers"]] == [2]
-    assert len(told["errors"]) == 20
-    assert told["more_errors"]
-    assert told["errors"][0]["message"] == STRANGE
-    last = told["errors"][-1]
-    rest = site.data(
-        "/sharding/job", id="one", origin=str(last["origin"]), place=str(last["place"])
-    )
-    assert len(rest["errors"]) == 11
-    assert not rest["more_errors"]
+    assert [one["shard"] for one in told["rows"]["stragglers"]] == ["2"]
+    assert len(told["rows"]["errors"]) == 20
+    assert told["more"]
+    assert told["rows"]["errors"][0]["why"].endswith(STRANGE)
+    rest = site.data("/sharding/job", id="one", after=told["next"])
+    assert len(rest["rows"]["errors"]) == 11
+    assert not rest["more"]
     chosen = site.data("/sharding/job", id="one", shard="2")["shard"]
     assert (chosen["code"], chosen["hostname"], chosen["cursor"]) == (202, "w1", 4)
     assert site.data("/sharding/job", id="one", shard="99")["shard"] is None
@@ -86,11 +89,12 @@ def test_a_job_is_told_with_its_layers_grid_stragglers_and_errors(
 @pytest.mark.parametrize(
     "query",
     [
-        {"before": "x"},
-        {"before": "9" * 30},
+        {"after": "x"},
+        {"after": "9" * 30},
         {"search": "a\0b"},
         {"search": "%_\\"},
-        {"before": "-1"},
+        {"after": "-1"},
+        {"after": "1.2.3"},
     ],
 )
 def test_an_address_may_say_anything(site: Site, query: dict[str, str]) -> None:
@@ -183,7 +187,7 @@ def test_a_server_that_was_restarted_is_asked_again(
 ) -> None:
     """Nobody sees an error for it; what is done is done once, over a new connection."""
     midway(written, "cut")
-    assert site.data("/sharding/job", id="cut")["row"]["paused"] is False
+    assert site.data("/sharding/job", id="cut")["rows"]["job"][0]["acts"][0] == "pause"
     for path, query in (
         ("/sharding", {"search": "cut"}),
         ("/sharding/job", {"id": "cut"}),

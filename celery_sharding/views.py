@@ -1,0 +1,498 @@
+"""The views of sharded jobs: all of them, and one with its shards."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+from kombu.utils.json import dumps
+
+from celery_pecker.kernel.clock import to_us
+from celery_pecker.surfaces.views.model import (
+    Act,
+    Column,
+    Figure,
+    Filter,
+    Query,
+    Shown,
+    Table,
+    View,
+)
+from celery_pecker.surfaces.views.phrases import count, duration, plural, rate
+from celery_sharding.errors import InstanceNotFound, JobNotFound
+from celery_sharding.ledger import Ledger
+from celery_sharding.ledger.grid import LETTERS
+from celery_sharding.ledger.rows import ErrorRow, JobRow, ShardRow, Totals
+from celery_sharding.model import Stage
+from celery_sharding.overview import (
+    MEANINGS,
+    Snapshot,
+    State,
+    reason,
+    take_snapshot,
+    verdict,
+)
+
+ROWS = 50
+"""Jobs of one page."""
+LAYERS = 60
+"""Layers that a browser gets, at most: those about the one that runs."""
+LONGEST = 400
+"""Letters of an item."""
+DIGITS = 18
+"""Of a number in an address, at most: PostgreSQL's end there."""
+SHARD_DIGITS = 9
+
+
+# What is read
+
+
+def read_jobs(ledger: Ledger, query: Query) -> Shown:
+    """Return one page of the jobs, the youngest first, and the figures of all."""
+    totals = ledger.reading.totals()
+    rows = ledger.reading.jobs(
+        open_only=query.get("open") == "1",
+        search=query.get("search", "").replace("\0", "").strip(),
+        before=number(query.get("after", "")),
+        most=ROWS + 1,
+    )
+    shown = rows[:ROWS]
+    return Shown(
+        now_us=to_us(totals.now),
+        summary=totals,
+        rows={"jobs": shown},
+        more=len(rows) > ROWS,
+        next=str(shown[-1].job) if shown else "",
+    )
+
+
+def read_job(ledger: Ledger, query: Query) -> Shown | None:
+    """Return one job, with the shard that was chosen; None: there is no such job."""
+    parts = [number(one, SHARD_DIGITS) for one in query.get("after", "").split(".")]
+    origin, place = parts if len(parts) == 2 else (None, None)  # noqa: PLR2004  # a pair
+    first = (-1, -1) if origin is None or place is None else (origin, place)
+    try:
+        seen = take_snapshot(ledger, query.get("id", ""), errors_after=first)
+    except JobNotFound:
+        return None
+    chosen = number(query.get("shard", ""), SHARD_DIGITS)
+    last = seen.errors[-1] if seen.errors else None
+    return Shown(
+        now_us=to_us(seen.row.now),
+        summary=seen,
+        rows={"job": [seen.row], "stragglers": seen.stragglers, "errors": seen.errors},
+        more=seen.more_errors,
+        next=f"{last.origin}.{last.place}" if last else "",
+        extra={**_picture(seen), "shard": _chosen(ledger, seen.row.leading, chosen)},
+    )
+
+
+def number(text: str, digits: int = DIGITS) -> int | None:
+    """Return a whole number of an address; None: there is none."""
+    sign, plain = ("-", text[1:digits]) if text.startswith("-") else ("", text[:digits])
+    return int(sign + plain) if plain.isascii() and plain.isdigit() else None
+
+
+def _picture(seen: Snapshot) -> dict[str, Any]:
+    """Return what the picture of a job needs: a grid of letters, in runs of them."""
+    row, first = seen.row, around(seen.row.layer, len(seen.layers))
+    layers = seen.layers[first : first + LAYERS]
+    shown = {one.layer for one in layers}
+    return {
+        "facts": _plain(row, "submitted_at started_at decided_at deadline_at run")
+        | {"options": row.options, "why": reason(row)[:LONGEST]}
+        | {"traceback": str((row.error or {}).get("traceback") or "")[-8_000:]},
+        "layer": row.layer if row.stage is not Stage.ENDED else None,
+        "layers": [_plain(one, " ".join(one._fields)) for one in layers],
+        "all_layers": len(seen.layers),
+        "grid": {
+            "per": seen.grid.per,
+            "lines": [
+                (line.layer, line.first, line.compact)
+                for line in seen.grid.lines
+                if line.layer in shown
+            ],
+        },
+        "codes": {
+            letter: (int(code), *MEANINGS[code]) for letter, code in LETTERS.items()
+        },
+        "counts": {str(int(code)): many for code, many in seen.grid.counts.items()},
+    }
+
+
+def around(running: int, layers: int, most: int = LAYERS) -> int:
+    """Return the first of at most so many layers about the one that runs."""
+    return min(max(running - most // 2, 0), max(layers - most, 0))
+
+
+def _chosen(ledger: Ledger, job: int, shard: int | None) -> dict[str, Any] | None:
+    try:
+        row = None if shard is None else ledger.reading.shard(job, shard)
+    except InstanceNotFound:
+        return None
+    return row and _plain(row, " ".join(row._fields))
+
+
+def _plain(row: Any, names: str) -> dict[str, Any]:
+    """Return fields of a row as JSON: instants in microseconds."""
+    values = ((name, getattr(row, name)) for name in names.split())
+    return {
+        name: to_us(value) if name.endswith(("_at", "before")) and value else value
+        for name, value in values
+    }
+
+
+# What can be done
+
+
+def _act(ledger: Ledger, key: str, user: str, *, method: str, message: str) -> str:
+    del user
+    ledger.close()  # over a new connection: it must not be done twice
+    ledger.reading.job(key)
+    done = getattr(ledger.control, method)(key)
+    return message.format(items=f"{done:,} items run" if done else "No item is left")
+
+
+def _own(row: JobRow) -> bool:
+    """Return whether a job runs by itself, and follows no other."""
+    return row.leader is None
+
+
+_OPEN = ("submitted", "planning", "running", "waiting", "starved", "posting")
+PAUSED = "Paused: workers stop at their next item."
+CANCELLED = "Cancelled: workers stop at their next item."
+ACTS = (
+    Act(
+        "pause",
+        "Pause",
+        partial(_act, method="pause", message=PAUSED),
+        states=_OPEN,
+        when=_own,
+    ),
+    Act(
+        "resume",
+        "Resume",
+        partial(_act, method="resume", message="It goes on where it stopped."),
+        states=("paused",),
+        when=_own,
+    ),
+    Act(
+        "retry",
+        "Retry failed",
+        partial(_act, method="retry_failed", message="{items} again."),
+        states=("succeeded", "failed", "cancelled"),
+        when=lambda row: row.failed > 0 and _own(row),
+    ),
+    Act(
+        "cancel",
+        "Cancel",
+        partial(_act, method="cancel", message=CANCELLED),
+        asks="No more of its items begin, and it ends as REVOKED.",
+        states=(*_OPEN, "paused"),
+        when=_own,
+    ),
+)
+
+
+# Figures
+
+
+def _open_note(totals: Totals) -> str:
+    parts = [
+        f"{count(totals.sharding)} at their shards" if totals.sharding else "",
+        f"{count(totals.paused)} paused" if totals.paused else "",
+    ]
+    else_ = "at their beginning or end" if totals.jobs else "nothing to do"
+    return " · ".join(filter(None, parts)) or else_
+
+
+def _ended(totals: Totals) -> int:
+    return totals.succeeded + totals.failed + totals.cancelled
+
+
+def _ended_note(totals: Totals) -> str:
+    parts = [
+        f"{count(totals.failed)} failed" if totals.failed else "",
+        f"{count(totals.cancelled)} cancelled" if totals.cancelled else "",
+    ]
+    else_ = "all succeeded" if _ended(totals) else "none"
+    return " · ".join(filter(None, parts)) or else_
+
+
+FIGURES = (
+    Figure(
+        "open",
+        "Jobs that have not ended",
+        lambda all_: count(all_.jobs),
+        _open_note,
+        lambda _: "active",
+    ),
+    Figure(
+        "held",
+        "Shards that run",
+        lambda all_: count(all_.held),
+        lambda all_: f"of {plural(all_.slots, 'slot')}" if all_.slots else "no slots",
+        lambda _: "success",
+    ),
+    Figure(
+        "workers",
+        "Workers that run shards",
+        lambda all_: count(all_.executors),
+        lambda all_: plural(all_.slots, "slot") if all_.executors else "none is alive",
+        lambda all_: "danger" if all_.jobs and not all_.executors else "success",
+    ),
+    Figure(
+        "day",
+        "Ended within a day",
+        lambda all_: count(_ended(all_)),
+        _ended_note,
+        lambda all_: "warning" if all_.failed else "success",
+    ),
+)
+
+
+def _rate_note(seen: Snapshot) -> str:
+    eta = seen.progress.eta
+    return took(seen.row) if eta is None else f"{duration(eta)} left"
+
+
+def _failed_note(seen: Snapshot) -> str:
+    row = seen.row
+    few = row.failed * 1_000 < row.total
+    return f"{'under 0.1%' if few else percent(row.failed, row.total)} of all"
+
+
+JOB_FIGURES = (
+    Figure(
+        "items",
+        "Items",
+        lambda seen: percent(seen.row.done + seen.row.failed, seen.row.total),
+        lambda seen: (
+            f"{count(seen.row.done + seen.row.failed)} of"
+            f" {plural(seen.row.total, 'item')}"
+        ),
+        lambda _: "active",
+    ),
+    Figure(
+        "rate",
+        "Items per second",
+        lambda seen: rate(seen.progress.rate),
+        _rate_note,
+        lambda _: "active",
+    ),
+    Figure(
+        "held",
+        "Shards that run",
+        lambda seen: count(seen.row.held),
+        lambda seen: (
+            f"at most {count(seen.row.concurrency)} ·"
+            f" {plural(seen.row.executors, 'worker')} live"
+        ),
+        lambda seen: "danger" if seen.verdict.state is State.STARVED else "success",
+    ),
+    Figure(
+        "failed",
+        "Failed items",
+        lambda seen: count(seen.row.failed),
+        lambda seen: _failed_note(seen) if seen.row.failed else "none",
+        lambda seen: "danger" if seen.row.failed else "success",
+    ),
+)
+
+
+# Tables
+
+
+def percent(part: float, whole: float) -> str:
+    """Return a part of all; all of it only where nothing is left."""
+    return f"{int(min(part / whole, 1.0) * 1_000) / 10:.1f}%" if whole else "-"
+
+
+def took(row: JobRow) -> str:
+    """Return how long a job took, or takes."""
+    so_far = "took" if row.stage is Stage.ENDED else "for"
+    return f"{so_far} {duration(row.elapsed)}"
+
+
+def _items(row: JobRow) -> tuple[str, float, float]:
+    if not row.total:
+        return "no items yet", 0.0, 0.0
+    words = f"{percent(row.done + row.failed, row.total)} of {count(row.total)}"
+    if row.layers > 1 and row.stage is not Stage.ENDED:
+        words += f", layer {min(row.layer + 1, row.layers)} of {row.layers}"
+    return words, row.done / row.total, row.failed / row.total
+
+
+def _left(row: JobRow) -> float | None:
+    eta = row.progress().eta
+    return None if eta is None else eta.total_seconds()
+
+
+def shard_state(row: ShardRow) -> str:
+    """Return the code of a shard in words, and over how many deaths."""
+    deaths = f", {plural(row.deaths, 'death')}" if row.deaths else ""
+    return f"{int(row.code)} {MEANINGS[row.code].name}{deaths}"
+
+
+def as_text(item: Any, longest: int = LONGEST) -> str:
+    """Return an item as JSON, cut where it is long."""
+    text = json.dumps(json.loads(dumps(item)), ensure_ascii=False)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _failed_item(row: ErrorRow) -> str:
+    return as_text(row.error.item) if row.place >= 0 else "the shard as a whole"
+
+
+def _failed_at(row: ErrorRow) -> str:
+    error = row.error
+    again = f" · attempt {error.attempt}" if error.attempt > 1 else ""
+    return f"{int(error.code)} · {count(error.shard)}{again}"
+
+
+_COLUMNS = (
+    Column(
+        "state", "state", "state", value=lambda row: str(verdict(row).state), hint="why"
+    ),
+    Column("task", "job", "name", notes=("key", "task_id"), opens="/job?id="),
+    Column("items", "items", "part", value=_items),
+    Column(
+        "rate",
+        "rate",
+        "rate",
+        value=lambda row: row.progress().rate or None,
+        width="desk",
+    ),
+    Column("left", "left", "duration", value=_left, width="tablet"),
+    Column("failed", "failed", "count", alert=True, width="tablet"),
+    Column("submitted_at", "submitted", "instant", notes=("took",), width="desk"),
+    Column("took", "took", value=took, width="aside"),
+    Column("why", "why", value=lambda row: verdict(row).why, width="aside"),
+)
+STATES = {
+    "submitted": "asked",
+    "planning": "asked",
+    "running": "running",
+    "waiting": "missed",
+    "starved": "bad",
+    "paused": "idle",
+    "posting": "running",
+    "delivering": "sent",
+    "succeeded": "done",
+    "failed": "bad",
+    "cancelled": "refused",
+}
+JOBS_TABLE = Table(
+    name="jobs",
+    title="Jobs",
+    key="task_id",
+    columns=_COLUMNS,
+    empty="There is no such job.",
+    states=STATES,
+    acts=ACTS,
+    filters=(
+        Filter("search", "Search names, keys and ids", kind="search"),
+        Filter("open", "not ended only", kind="flag"),
+    ),
+    paged="behind",
+)
+JOB_TABLE = Table(
+    name="job",
+    title="Job",
+    key="task_id",
+    columns=(*_COLUMNS, Column("leader", "follows", width="aside")),
+    empty="",
+    states=STATES,
+    acts=ACTS,
+    by_hand=True,
+)
+LAYERS_TABLE = Table(
+    name="layers",
+    title="Layers",
+    key="layer",
+    columns=(
+        Column("layer", "layer", "count", value=lambda row: row.layer + 1),
+        Column(
+            "part",
+            "done",
+            "figure",
+            value=lambda row: percent(row.progress.fraction, 1),
+        ),
+        Column("total", "items", "count"),
+        Column("failed", "failed", "count"),
+        Column("shards", "shards", "count"),
+        Column("open", "open", "count"),
+    ),
+    empty="",
+    by_hand=True,
+)
+STRAGGLERS_TABLE = Table(
+    name="stragglers",
+    title="Running longest",
+    key="shard",
+    columns=(
+        Column("shard", "shard", "count", chooses="shard"),
+        Column("spent", "claimed for", "duration"),
+        Column(
+            "items",
+            "items",
+            "figure",
+            value=lambda row: f"{count(row.cursor)} of {count(row.items)}",
+        ),
+        Column(
+            "hostname",
+            "worker",
+            value=lambda row: row.hostname or "-",
+            width="tablet",
+        ),
+        Column("code", "stands", value=shard_state),
+    ),
+    empty="No shard runs.",
+    headed=True,
+)
+ERRORS_TABLE = Table(
+    name="errors",
+    title="Failed items",
+    key="id",
+    columns=(
+        Column("item", "item", "name", value=_failed_item),
+        Column(
+            "why",
+            "why",
+            value=lambda row: f"{row.error.type}: {row.error.message}",
+            notes=("traceback",),
+        ),
+        Column("shard", "shard", value=_failed_at, width="tablet"),
+        Column(
+            "traceback",
+            "traceback",
+            "folded",
+            value=lambda row: row.error.traceback or "",
+            width="aside",
+        ),
+        Column(
+            "id",
+            "id",
+            value=lambda row: f"{row.origin}.{row.place}.{row.error.attempt}",
+            width="aside",
+        ),
+    ),
+    empty="No item failed.",
+    paged="behind",
+    headed=True,
+)
+JOBS = View(
+    name="sharding",
+    title="Sharded jobs",
+    read=read_jobs,
+    tables=(JOBS_TABLE,),
+    figures=FIGURES,
+)
+JOB = View(
+    name="sharding-job",
+    title="Sharded job",
+    read=read_job,
+    tables=(JOB_TABLE, LAYERS_TABLE, STRAGGLERS_TABLE, ERRORS_TABLE),
+    figures=JOB_FIGURES,
+)
