@@ -44,13 +44,6 @@ GUARDS = (
         f"{RIGHTS}::test_doctor_sees_each_right_that_is_lacking",
     ),
     Guard(
-        "sharding: a worker without rights says so once",
-        "celery_sharding/worker/step.py",
-        "                if str(error) != self._refusal:",
-        "                if error:",
-        f"{RIGHTS}::test_a_worker_without_rights_says_so_once",
-    ),
-    Guard(
         "import of schedules: a second one changes nothing",
         PLAN,
         '"changed" if step.changes else "same"',

@@ -17,9 +17,17 @@ GUARDS = (
     Guard(
         "observers: a drain goes on in the host that takes over",
         "celery_pecker/observers/hosts/tables.py",
-        "        beside = not self._follows and not self.node\n",
+        "        beside = not self._follows and first\n",
         "        beside = False\n",
         f"{TABLES}::test_a_drain_goes_on_in_the_host_that_takes_over",
+    ),
+    Guard(
+        "observers: a drain goes on in the process that follows one that died",
+        PROCESSES,
+        "self._drained = (True,) in ended\n",
+        "pass\n",
+        "tests/integration/observers/test_host_failures.py"
+        "::test_a_drained_host_that_dies_comes_back_drained",
     ),
     Guard(
         "observers: the successor of a host that ends does not drain",
@@ -88,14 +96,14 @@ GUARDS = (
     Guard(
         "observers: one is started beside a host that has grown, and knows that",
         PROCESSES,
-        '"follows": self._replaced_process is None}',
-        '"follows": True}',
+        "        follows = self._replaced_process is None\n",
+        "        follows = True\n",
         f"{GROWN}::test_it_hands_over_once_the_next_one_is_up",
     ),
     Guard(
         "observers: a host that begins anew follows nobody",
         "celery_pecker/observers/hosts/tables.py",
-        "        self._follows = self._follows and not self.node\n",
+        "        self._follows = self._follows and first\n",
         "",
         f"{TABLES}::test_one_that_begins_anew_follows_nobody",
     ),

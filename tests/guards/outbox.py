@@ -258,13 +258,6 @@ GUARDS = (
         f"{VACUUM}::test_two_at_once_do_not_wait_for_each_other",
     ),
     Guard(
-        "outbox: a role that may not vacuum does not try",
-        "celery_pecker/outbox/relay/vacuum.py",
-        "        if not allowed:\n",
-        "        if False:\n",
-        f"{VACUUM}::test_a_role_that_may_not_is_named_once",
-    ),
-    Guard(
         "outbox: a vacuum in vain is not asked for again at once",
         "celery_pecker/outbox/relay/vacuum_policy.py",
         "min(self._wait * 2, MOST_WAIT)",
@@ -504,13 +497,6 @@ GUARDS = (
         "    where o.mode <> 1\n        and o.due_at is null\n",
         NEWER,
     ),
-    Guard(
-        "outbox: a mode of a newer version is shown",
-        "celery_pecker/outbox/model.py",
-        'return known.get(mode, f"mode {mode}")',
-        "return known[mode]",
-        NEWER,
-    ),
     # What is looked at
     Guard(
         "outbox: a server that hangs holds up no other that is looked at",
@@ -696,14 +682,6 @@ GUARDS = (
         "        signals.task_revoked.connect(self._on_revoked, weak=True)\n",
         "",
         f"{WORKERS}::test_what_expired_or_was_revoked_is_parked",
-    ),
-    Guard(
-        "outbox: what was run meanwhile is not said to be parked",
-        "celery_pecker/outbox/runs/service.py",
-        "                return False\n            why =",
-        "                pass\n            why =",
-        "tests/integration/outbox/test_run_rows.py"
-        "::test_what_was_run_meanwhile_is_not_parked_and_not_said_to_be",
     ),
     Guard(
         "outbox: what is run without a broker may have expired",

@@ -35,14 +35,6 @@ GUARDS = (
         "tests/unit/throttle/service/test_wire.py",
     ),
     Guard(
-        "throttle: what inspect shows of a request is Celery's own",
-        "throttle/worker/running.py",
-        'request.request_dict["delivery_info"] = {**request.delivery_info, RUN: run}',
-        "request.delivery_info[RUN] = run",
-        "tests/unit/throttle/test_worker_parts.py"
-        "::test_what_inspect_shows_of_a_request_is_celerys_own",
-    ),
-    Guard(
         "redis: one client records and acknowledges all messages of a connection",
         "celery_pecker/brokers/redis_guard/guard.py",
         "        keep_client(channel)\n",
