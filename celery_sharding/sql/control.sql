@@ -35,9 +35,7 @@ where job.job = %(job)s
 -- (epoch, run). The first statement of the transaction: the second caller finds a job that
 -- has not ended. Its shards are its own: a follower has none. What the purge has begun
 -- to forget (holder) is not whole any more.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 ended as materialized (
     select job.job, job.outcome, job.planned_at is not null as planned
     from {schema}.pecker_jobs as job
@@ -69,9 +67,7 @@ returning job.job, ended.outcome, ended.planned, job.options
 
 /* celery_sharding:restart_job */
 -- A job whose items are not what is to be done again: it begins at that stage, at once.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set stage = %(stage)s,
     layer = job.layers,

@@ -1,12 +1,5 @@
-/* celery_sharding:read_grid */
--- How each shard of a job stands, as one letter each: `GRADES` of ledger/rows.py says
--- which. Shards of a layer lie beside each other, but for those that repeat items of
--- others: a part whose numbers are no unbroken line comes with all of them.
---
--- coded:  as in list_shards, where it is explained.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+/* part:job_read */
+-- The job whose shards are read, and whether what may be claimed is not taken.
 read as materialized (
     select job.job, job.layer, job.stage = 'sharding' as runs, clock.now,
            (job.options ->> 'shard_deadline')::float8 as shard_deadline,
@@ -25,43 +18,60 @@ read as materialized (
     from {schema}.pecker_jobs as job
     cross join clock
     where job.job = %(job)s
-),
+)
+
+/* part:shards_read */
+-- Its shards, each with the ticket under which it is held, if it is.
+from read
+join {schema}.pecker_shards as shard on shard.job = read.job
+left join {schema}.pecker_tickets as ticket
+    on shard.status in (201, 202) and ticket.job = read.job
+    and ticket.ticket = shard.ticket and ticket.seq = shard.epoch
+    and ticket.state = 'held' and ticket.leased_until > read.now
+
+/* part:shard_code */
+-- The code of a shard: see list_shards.
+case
+    when shard.status not in (100, 201, 202) then shard.status
+    when shard.status = 100 then case
+        when not read.runs or shard.layer <> read.layer
+            or shard.not_before > read.now then 100
+        when read.untaken then 401
+        else 101
+    end
+    when ticket.seq is null then case when read.runs then 403 else 100 end
+    when shard.status = 201 then case
+        when shard.cursor = 0 and shard.deaths = 0 and shard.claimed_at
+            < read.now - %(stall_timeout)s * interval '1 second' then 402
+        else 201
+    end
+    when extract(epoch from read.now - shard.claimed_at) > least(
+        read.shard_deadline,
+        case when shard.cursor = 0 and shard.deaths = 0
+            then read.item_timeout end
+    ) then 203
+    else 202
+end::integer
+
+/* celery_sharding:read_grid */
+-- How each shard of a job stands, as one letter each: `GRADES` of ledger/rows.py says
+-- which. Shards of a layer lie beside each other, but for those that repeat items of
+-- others: a part whose numbers are no unbroken line comes with all of them.
+--
+-- coded:  as in list_shards, where it is explained.
+with {clock},
+{job_read},
 coded as (
     select shard.layer, shard.shard,
-           case shard.status
-               when 301 then 'a'
-               when 100 then case
-                   when not read.runs or shard.layer <> read.layer
-                       or shard.not_before > read.now then 'b'
-                   when read.untaken then 'g'
-                   else 'c'
-               end
-               when 302 then 'i'
-               when 203 then 'h'
-               when 403 then 'j'
-               else case
-                   when ticket.seq is null then case when read.runs then 'j' else 'b' end
-                   when shard.status = 201 then case
-                       when shard.cursor = 0 and shard.deaths = 0 and shard.claimed_at
-                           < read.now - %(stall_timeout)s * interval '1 second' then 'f'
-                       else 'd'
-                   end
-                   when extract(epoch from read.now - shard.claimed_at) > least(
-                       read.shard_deadline,
-                       case when shard.cursor = 0 and shard.deaths = 0
-                           then read.item_timeout end
-                   ) then 'h'
-                   else 'e'
-               end
-           end as letter
-    from read
-    join {schema}.pecker_shards as shard on shard.job = read.job
-    left join {schema}.pecker_tickets as ticket
-        on shard.status in (201, 202) and ticket.job = read.job
-        and ticket.ticket = shard.ticket and ticket.seq = shard.epoch
-        and ticket.state = 'held' and ticket.leased_until > read.now
+           {shard_code} as code
+    {shards_read}
 )
-select layer, min(shard) as first, string_agg(letter, '' order by shard) as letters,
+select layer, min(shard) as first, string_agg(
+           case code
+               when 301 then 'a' when 100 then 'b' when 101 then 'c' when 201 then 'd'
+               when 202 then 'e' when 402 then 'f' when 401 then 'g' when 203 then 'h'
+               when 302 then 'i' when 403 then 'j'
+           end, '' order by shard) as letters,
        case when max(shard) - min(shard) + 1 <> count(*)
            then array_agg(shard order by shard) end as numbers
 from coded
@@ -82,57 +92,12 @@ order by layer, first
 -- 403:      the ticket under which it was claimed is held no more, or has moved on: it
 --           waits for the sweep that gives it back. Of a job that has left the stage,
 --           it just did not end.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
-read as materialized (
-    select job.job, job.layer, job.stage = 'sharding' as runs, clock.now,
-           (job.options ->> 'shard_deadline')::float8 as shard_deadline,
-           (job.options ->> 'item_timeout')::float8 as item_timeout,
-           job.stage = 'sharding' and not job.paused and not exists (
-               select from {schema}.pecker_tickets as ticket
-               where ticket.job = job.job
-                   and (ticket.state = 'held' and ticket.leased_until > clock.now
-                       or ticket.wake_at > clock.now)
-           ) and clock.now - %(stall_timeout)s * interval '1 second' > coalesce(greatest(
-               (select max(layer.started_at) from {schema}.pecker_layers as layer
-                where layer.job = job.job),
-               (select max(shard.claimed_at) from {schema}.pecker_shards as shard
-                where shard.job = job.job)
-           ), job.planned_at, job.submitted_at) as untaken
-    from {schema}.pecker_jobs as job
-    cross join clock
-    where job.job = %(job)s
-),
+with {clock},
+{job_read},
 coded as (
     select shard.*, ticket.hostname, ticket.leased_until, read.now,
-           case
-               when shard.status not in (100, 201, 202) then shard.status
-               when shard.status = 100 then case
-                   when not read.runs or shard.layer <> read.layer
-                       or shard.not_before > read.now then 100
-                   when read.untaken then 401
-                   else 101
-               end
-               when ticket.seq is null then case when read.runs then 403 else 100 end
-               when shard.status = 201 then case
-                   when shard.cursor = 0 and shard.deaths = 0 and shard.claimed_at
-                       < read.now - %(stall_timeout)s * interval '1 second' then 402
-                   else 201
-               end
-               when extract(epoch from read.now - shard.claimed_at) > least(
-                   read.shard_deadline,
-                   case when shard.cursor = 0 and shard.deaths = 0
-                       then read.item_timeout end
-               ) then 203
-               else 202
-           end::integer as code
-    from read
-    join {schema}.pecker_shards as shard on shard.job = read.job
-    left join {schema}.pecker_tickets as ticket
-        on shard.status in (201, 202) and ticket.job = read.job
-        and ticket.ticket = shard.ticket and ticket.seq = shard.epoch
-        and ticket.state = 'held' and ticket.leased_until > read.now
+           {shard_code} as code
+    {shards_read}
     where shard.shard > %(after)s
         and (%(shard)s::integer is null or shard.shard = %(shard)s)
         and (%(layer)s::integer is null or shard.layer = %(layer)s)

@@ -1,3 +1,10 @@
+/* part:ended_stage */
+epoch = job.epoch + 1,
+attempts = 0,
+holder = null,
+leased_until = clock.now,
+sent_at = null
+
 /* celery_sharding:read_job_state */
 -- What there is to decide upon for a job: one snapshot.
 --
@@ -6,10 +13,7 @@
 -- open:       whether a shard of the layer that runs has not ended: the set is asked,
 --             not the layer's counter.
 -- following:  the next layer that has an open shard; empty ones are passed over.
-select job.stage,
-       job.layer,
-       job.total,
-       job.options,
+select job.stage, job.layer, job.total, job.options,
        coalesce((
            select sum(layer.failed)
            from {schema}.pecker_layers as layer
@@ -58,9 +62,7 @@ limit 1
 -- The layer that runs is closed and the next begins. Of several that saw its end one has
 -- a row: the others find another layer here. What is open is asked again, because a layer
 -- is closed once and for all.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 moved as (
     update {schema}.pecker_jobs as job
     set layer = %(following)s
@@ -90,9 +92,7 @@ where layer.job = moved.job and layer.layer = %(following)s
 -- The last layer is closed, and Post is next; the row is free from now on (leased_until).
 --
 -- idle:  the caller's ticket, if it has no further use for it.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 closed as (
     update {schema}.pecker_layers as layer
     set closed_at = coalesce(layer.closed_at, clock.now)
@@ -108,11 +108,7 @@ moved as (
     update {schema}.pecker_jobs as job
     set stage = 'posting',
         layer = job.layers,
-        epoch = job.epoch + 1,
-        attempts = 0,
-        holder = null,
-        leased_until = clock.now,
-        sent_at = null
+        {ended_stage}
     from clock
     where job.job = %(job)s
         and job.stage = 'sharding'
@@ -138,19 +134,13 @@ from moved
 /* celery_sharding:decide_job */
 -- The job has an outcome, once: a later caller changes no row. Its message is to be
 -- sent at once (sent_at, leased_until), and its stage's holder may write no more (epoch).
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set stage = 'delivering',
     outcome = %(outcome)s,
     value = %(value)s,
     error = %(error)s,
-    epoch = job.epoch + 1,
-    attempts = 0,
-    holder = null,
-    leased_until = clock.now,
-    sent_at = null,
+    {ended_stage},
     decided_at = clock.now
 from clock
 where job.job = %(job)s
@@ -160,20 +150,14 @@ where job.job = %(job)s
 /* celery_sharding:decide_followers */
 -- Followers of a job share its outcome. Run after the leader's row was written, in the
 -- same transaction, and again by the sweeper.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set stage = 'delivering',
     outcome = leader.outcome,
     value = leader.value,
     error = leader.error,
     total = leader.total,
-    epoch = job.epoch + 1,
-    attempts = 0,
-    holder = null,
-    leased_until = clock.now,
-    sent_at = null,
+    {ended_stage},
     decided_at = clock.now
 from {schema}.pecker_jobs as leader, clock
 where leader.job = %(job)s
@@ -184,9 +168,7 @@ where leader.job = %(job)s
 /* celery_sharding:begin_post */
 -- The process that gets this row runs Post: none does, or its lease has ended. A paused job
 -- waits. A message of an earlier run starts nothing.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set epoch = job.epoch + 1,
     attempts = job.attempts + 1,
@@ -214,9 +196,7 @@ returning job.job, job.epoch, job.task, job.call, job.options, job.run, job.atte
 -- is over.
 --
 -- stages:  those whose lease this is.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set leased_until = clock.now + %(lease)s::float8 * interval '1 second'
 from clock
@@ -228,9 +208,7 @@ where job.job = %(job)s
 -- The process that ran PreProcess or Post gives it up, and lives: another may begin at once.
 --
 -- counts:  whether this beginning is one of those after which it is not begun any more.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set leased_until = clock.now,
     attempts = case
@@ -245,9 +223,7 @@ where job.job = %(job)s
 -- The result of Post is the job's outcome, if its process still holds the row. It goes on
 -- to report, so the row stays its own for a lease. Written twice where the first answer
 -- was lost.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set stage = 'delivering',
     outcome = %(outcome)s,
@@ -265,9 +241,7 @@ where job.job = %(job)s
 
 /* celery_sharding:begin_delivery */
 -- The process that gets this row reports the outcome to Celery: none does, or its lease has ended.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set epoch = job.epoch + 1,
     attempts = job.attempts + 1,
@@ -287,9 +261,7 @@ returning job.job, job.epoch, job.task, job.outcome, job.value, job.error, job.r
 --
 -- run:  of which run the outcome is. A process that froze while it reported an earlier one, and wakes
 --       when the job has run again, must not end the report of the present one.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set stage = 'ended',
     ended_at = clock.now,
@@ -308,9 +280,7 @@ where job.task_id = %(task_id)s
 /* celery_sharding:end_stages */
 -- A process that is known to be dead plans, posts or reports no more: its lease ends now, and
 -- another message is sent.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set leased_until = clock.now,
     sent_at = null
@@ -336,30 +306,12 @@ where job.task_id = %(task_id)s
 -- Which messages of a job, and of those that follow it, are to be sent now: each has one
 -- sender. No process works at its stage, and no message was sent since; or the last one was
 -- not taken for long, and longer each time: the queue may be as long.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set sent_at = clock.now
 from clock
 where (job.job = %(job)s or job.follows = %(job)s)
-    and (
-        job.stage = 'delivering'
-        or (job.stage in ('submitted', 'planning') and job.follows is null)
-        or (job.stage = 'posting' and not job.paused)
-    )
-    and (job.leased_until is null or job.leased_until <= clock.now)
-    and (
-        job.sent_at is null
-        or job.sent_at < job.leased_until
-        or clock.now - job.sent_at >= greatest(
-            %(resend)s::float8 * interval '1 second',
-            least(
-                job.sent_at - coalesce(job.leased_until, job.submitted_at),
-                %(resend)s::float8 * interval '30 seconds'
-            )
-        )
-    )
+    and {message_is_due}
 returning job.job, job.task_id, job.task, job.stage, job.outcome, job.run,
           job.continuation
 
@@ -372,15 +324,8 @@ where job.job = %(job)s and job.stage <> 'ended'
 
 /* celery_sharding:read_progress */
 -- How far a job is by what its layers and held shards say, and how far it was reported.
-select job.task_id,
-       job.task,
-       job.stage,
-       job.call,
-       job.run,
-       job.options,
-       job.continuation,
-       job.total,
-       job.notified,
+select job.task_id, job.task, job.stage, job.call, job.run, job.options,
+       job.continuation, job.total, job.notified,
        coalesce((
            select sum(layer.done + layer.failed)
            from {schema}.pecker_layers as layer
@@ -395,9 +340,7 @@ where job.job = %(job)s
 
 /* celery_sharding:hold_notify */
 -- The process that gets this row calls Notify, alone, until it releases the row or is silent for long.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set notifier = %(holder)s,
     notifier_until = clock.now + %(lease)s::float8 * interval '1 second'
@@ -428,9 +371,7 @@ where job.job = %(job)s
 /* celery_sharding:call_notify */
 -- The process that gets this row sends a message for Notify: one at a time, and another when it was
 -- not taken for long. While shards run, sent_at is of no other use.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set sent_at = clock.now
 from clock
@@ -443,9 +384,7 @@ where job.job = %(job)s
 
 /* celery_sharding:claim_progress */
 -- The process that gets this row reports the progress to the result backend: one in a while.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set reported_at = clock.now
 from clock

@@ -1,12 +1,7 @@
 /* celery_sharding:serving_executors */
 -- Workers that were seen of late and take messages of these queues (null: of any).
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-select executor.hostname, executor.slots, executor.direct_queue, executor.started_at,
-       executor.seen_at
-from {schema}.pecker_executors as executor, clock
-where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
+with {clock}
+{executors}
     and (%(queues)s::text[] is null or executor.queues && %(queues)s::text[])
 order by executor.hostname
 
@@ -18,9 +13,7 @@ order by executor.hostname
 --           another was.
 -- witness:  a worker that sent heartbeats all that time. After PostgreSQL was away each worker
 --           seems dead but the first to report, which must not get the shards of all others.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 known as materialized (
     select executor.hostname, executor.direct_queue,
            executor.seen_at > past.moment as live,
@@ -78,16 +71,8 @@ where shard.job = %(job)s
 -- room:    how many tickets an owner has use for: one for each shard that it may claim,
 --          and no more than its slots and one.
 -- needs:   as many of those as the concurrency leaves, the worker that has fewest out first.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
-job as materialized (
-    select job.job, job.concurrency, job.layer
-    from {schema}.pecker_jobs as job
-    where job.job = %(job)s
-        and job.stage = 'sharding'
-        and not job.paused
-),
+with {clock},
+{open_job},
 reach as materialized (
     select executor.hostname, executor.direct_queue, executor.slots
     from {schema}.pecker_executors as executor, clock
@@ -117,10 +102,7 @@ ready as materialized (
     where shard.job = (select job.job from job)
         and shard.layer = (select job.layer from job)
         and shard.status = 100
-        and (
-            shard.not_before is null
-            or shard.not_before <= (select clock.now from clock)
-        )
+        and {shard_is_ready}
     group by shard.owner
 ),
 room as materialized (

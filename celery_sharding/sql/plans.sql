@@ -14,9 +14,7 @@ select set_config(
 /* celery_sharding:begin_plan */
 -- The process that gets this row plans: the job is new, or its planner's lease has ended. A
 -- follower has nothing to plan.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set stage = 'planning',
     epoch = job.epoch + 1,
@@ -57,9 +55,7 @@ from given
 
 /* celery_sharding:write_layers */
 -- The layers of a plan; the first begins.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 given as (
     select * from unnest(
         %(layers)s::integer[], %(totals)s::bigint[], %(shards)s::integer[]
@@ -75,9 +71,7 @@ from given, clock
 -- what was written before in the same transaction is undone.
 --
 -- without shards there is nothing to run: Post is next.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 ended as (
     update {schema}.pecker_jobs as job
     set stage = case when %(shards)s = 0 then 'posting' else 'sharding' end,

@@ -8,9 +8,7 @@
 --           the shard; those of the others with the shards. Waiting ones are asked for
 --           by the layers that have open shards: where one large job has most of the
 --           table, the planner would scan that once for each job that has ended.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 listed as materialized (
     select own.job as own, coalesce(lead.job, own.job) as job,
            lead.task_id as leader
@@ -77,9 +75,7 @@ order by own.job desc
 
 /* celery_sharding:list_layers */
 -- A job's layers in their order, each with the items of its shards that have not ended.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 open as materialized (
     select part.layer, sum(part.done)::bigint as done, sum(part.failed)::bigint as failed
     from (
@@ -104,9 +100,7 @@ order by layer.layer
 /* celery_sharding:list_errors */
 -- Failed items in the order of their places, from one place on: what was read before is
 -- not looked at again, so that any number of them is read in pages as cheap as the first.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select error.origin, error.place, error.shard, error.layer, error.code, error.attempt,
        error.type, error.message, error.traceback, error.item, error.worker, error.at
 from clock
@@ -145,9 +139,7 @@ order by result.shard, result.at
 /* celery_sharding:read_totals */
 -- The figures of all jobs at once: those that have not ended, and what became of those
 -- that ended within a day; each part by an index of its own.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 open as materialized (
     select count(*)::integer as jobs,
            count(*) filter (where job.paused)::integer as paused,
@@ -187,9 +179,7 @@ cross join held
 -- What monitoring reads beside the totals.
 --
 -- overdue:  tickets whose lease or message is over, and that no sweep has taken up yet.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 open as materialized (
     select count(*) filter (where job.stage = 'submitted') as submitted,
            count(*) filter (where job.stage = 'planning') as planning,

@@ -1,3 +1,9 @@
+/* part:shard_is_ready */
+(
+    shard.not_before is null
+    or shard.not_before <= (select clock.now from clock)
+)
+
 /* celery_sharding:claim_shards */
 -- Claims shards of the layer that runs, in their order, for the holder of the ticket.
 --
@@ -13,19 +19,14 @@
 --          that what was begun was not written since.
 -- Only what is claimed is locked: a rival passes over what is locked, and would think
 -- that there is nothing left.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 fence as (
     update {schema}.pecker_tickets as ticket
     set leased_until = coalesce(
             clock.now + %(lease)s::float8 * interval '1 second', ticket.leased_until
         )
     from clock
-    where ticket.job = %(job)s
-        and ticket.ticket = %(ticket)s
-        and ticket.seq = %(seq)s
-        and ticket.state = 'held'
+    where {held_ticket}
     returning ticket.job
 ),
 mine as materialized (
@@ -44,10 +45,7 @@ further as materialized (
         and shard.layer = (select mine.layer from mine)
         and shard.status = 100
         and shard.shard > %(after)s
-        and (
-            shard.not_before is null
-            or shard.not_before <= (select clock.now from clock)
-        )
+        and {shard_is_ready}
         and (shard.owner is null or shard.owner = %(hostname)s)
     order by shard.shard
     limit 1
@@ -60,10 +58,7 @@ back as materialized (
         and shard.layer = (select mine.layer from mine)
         and shard.status = 100
         and shard.shard <= %(after)s
-        and (
-            shard.not_before is null
-            or shard.not_before <= (select clock.now from clock)
-        )
+        and {shard_is_ready}
         and (shard.owner is null or shard.owner = %(hostname)s)
     order by shard.shard
     limit (select 1 - count(*) from further)
@@ -82,10 +77,7 @@ others as materialized (
         and shard.status = 100
         and shard.shard > (select first.shard from first)
         and shard.deaths = 0
-        and (
-            shard.not_before is null
-            or shard.not_before <= (select clock.now from clock)
-        )
+        and {shard_is_ready}
         and (shard.owner is null or shard.owner = %(hostname)s)
     order by shard.shard
     limit (select (%(most)s - 1) * (first.deaths = 0)::integer from first)
@@ -157,17 +149,12 @@ order by error.shard, error.place
 -- number:  after all that the layers have. The row of the layer is locked and counted up
 --          by now, so two writers never deal the same numbers.
 -- open:    a counter that tells the writer whether to check; the shards are the truth.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 fence as (
     update {schema}.pecker_tickets as ticket
     set leased_until = clock.now + %(lease)s * interval '1 second'
     from clock
-    where ticket.job = %(job)s
-        and ticket.ticket = %(ticket)s
-        and ticket.seq = %(seq)s
-        and ticket.state = 'held'
+    where {held_ticket}
     returning ticket.job, ticket.hostname, ticket.holder
 ),
 given as materialized (
@@ -263,16 +250,7 @@ failures as (
     cross join fence
     cross join clock
     on conflict (job, origin, place) do update
-    set shard = excluded.shard,
-        layer = excluded.layer,
-        code = excluded.code,
-        attempt = excluded.attempt,
-        type = excluded.type,
-        message = excluded.message,
-        traceback = excluded.traceback,
-        item = excluded.item,
-        worker = excluded.worker,
-        at = excluded.at
+    set {excluded(shard, layer, code, attempt, type, message, traceback, item, worker, at)}
 ),
 mended as (
     delete from {schema}.pecker_item_errors as error

@@ -1,8 +1,6 @@
 /* celery_sharding:store_items */
 -- Items that were given in a call stand here before any message or row names them.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 insert into {schema}.pecker_inputs (ref, items, body, stored_at)
 select %(ref)s, %(items)s, %(body)s, clock.now
 from clock
@@ -18,9 +16,7 @@ where input.ref = %(ref)s
 -- A call names items that were stored with its signature, perhaps long ago: they are kept
 -- as if they had been stored now, which is written down where it is more than a minute.
 -- Returns how many there are; fewer than references: some were purged.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 touched as (
     update {schema}.pecker_inputs as input
     set stored_at = clock.now
@@ -35,9 +31,7 @@ where input.ref = any (%(refs)s::text[])
 /* celery_sharding:submit_job */
 -- A new job; none if its task id is known, or its key has a leader that has not ended:
 -- the unique indexes decide, so of two callers at once one is first.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 insert into {schema}.pecker_jobs
     (task_id, task, key, concurrency, options, call, continuation, submitted_at,
      deadline_at)
@@ -54,9 +48,7 @@ returning job
 -- led:  the leader's row is written, unchanged, so that it waits for a transaction that decides or
 --       withdraws it, and that one for this. Both write that row first and look for followers
 --       in a second statement: they see each one that was here before them.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 led as (
     update {schema}.pecker_jobs as leader
     set key = leader.key
@@ -110,9 +102,7 @@ where job.task_id = %(task_id)s and not exists (select from reached)
 /* celery_sharding:sent_job */
 -- The caller's message is on its way, to be taken from then on: no other is sent
 -- before.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_jobs as job
 set sent_at = clock.now + %(after)s::float8 * interval '1 second'
 from clock

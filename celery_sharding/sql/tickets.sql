@@ -1,3 +1,19 @@
+/* part:held_ticket */
+-- The ticket, if it is held under that number (I3).
+ticket.job = %(job)s
+    and ticket.ticket = %(ticket)s
+    and ticket.seq = %(seq)s
+    and ticket.state = 'held'
+
+/* part:open_job */
+job as materialized (
+    select job.job, job.concurrency, job.layer
+    from {schema}.pecker_jobs as job
+    where job.job = %(job)s
+        and job.stage = 'sharding'
+        and not job.paused
+)
+
 /* celery_sharding:take_ticket */
 -- Taken once: of all copies of a message only the first finds the number that it names.
 --
@@ -5,9 +21,7 @@
 --        a copy of the message still names, is a number that never comes back.
 -- open:  a job that is paused, decided or limited to fewer tickets takes none: the ticket
 --        lies idle until it is summoned.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 job as materialized (
     select job.job, job.task_id, job.task, job.run, job.options, job.call,
            job.continuation, job.concurrency, job.paused, job.layer, job.layers,
@@ -43,17 +57,12 @@ where taken.state = 'held'
 
 /* celery_sharding:renew_ticket */
 -- The hold goes on, if it is one; and how the job stands.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 renewed as (
     update {schema}.pecker_tickets as ticket
     set leased_until = clock.now + %(lease)s * interval '1 second'
     from clock
-    where ticket.job = %(job)s
-        and ticket.ticket = %(ticket)s
-        and ticket.seq = %(seq)s
-        and ticket.state = 'held'
+    where {held_ticket}
     returning ticket.job
 )
 select job.stage, job.paused, job.concurrency, job.layer
@@ -66,9 +75,7 @@ join {schema}.pecker_jobs as job on job.job = renewed.job
 -- freed:  what is still claimed under it may be claimed by each worker; no death is counted. A claim of
 --         this holder that is on its way, unseen by this statement, is an orphan: see
 --         free_orphans.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 gone as (
     update {schema}.pecker_tickets as ticket
     set state = %(state)s,
@@ -79,10 +86,7 @@ gone as (
         resend_at = clock.now + %(resend)s::float8 * interval '1 second',
         wake_at = clock.now + %(wake_in)s::float8 * interval '1 second'
     from clock
-    where ticket.job = %(job)s
-        and ticket.ticket = %(ticket)s
-        and ticket.seq = %(seq)s
-        and ticket.state = 'held'
+    where {held_ticket}
     returning ticket.job, ticket.ticket, ticket.seq
 ),
 freed as (
@@ -115,16 +119,8 @@ from gone
 -- chosen:  idle ones, and those whose message was not taken; rivals are passed over, and
 --          what they chose meanwhile is seen again as it now stands.
 -- made:    rows that are not there because the concurrency was lower at first.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
-job as materialized (
-    select job.job, job.concurrency, job.layer
-    from {schema}.pecker_jobs as job
-    where job.job = %(job)s
-        and job.stage = 'sharding'
-        and not job.paused
-),
+with {clock},
+{open_job},
 tickets as materialized (
     select ticket.ticket, ticket.state,
            ticket.state = 'sent' and clock.now < coalesce(
@@ -148,10 +144,7 @@ ready as materialized (
         where shard.job = (select job.job from job)
             and shard.layer = (select job.layer from job)
             and shard.status = 100
-            and (
-                shard.not_before is null
-                or shard.not_before <= (select clock.now from clock)
-            )
+            and {shard_is_ready}
         limit (select job.concurrency from job)
     ) as any_of_them
 ),
@@ -232,9 +225,7 @@ from made
 --
 -- overdue:  jobs whose shards belong to workers are left out: see tickets_to_publish_by_worker.
 -- sent:     of a job that takes no ticket now they lie idle, until they are summoned.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 overdue as materialized (
     select ticket.job, ticket.ticket, job.open, job.task, job.queue, job.continuation
     from {schema}.pecker_tickets as ticket
@@ -282,9 +273,7 @@ where sent.open
 
 /* celery_sharding:unsent_tickets */
 -- The broker did not take their messages: they lie idle, until the next sweep.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_tickets as ticket
 set state = 'idle',
     hostname = null,
@@ -302,9 +291,7 @@ where ticket.job = %(job)s
 -- A renewal that comes first is seen: a row that has changed is looked at again as it
 -- now is. One that comes later names a number that is gone. The shards are freed by
 -- another statement: this one cannot see what was claimed while it waited its turn.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 lapsed as materialized (
     select ticket.job, ticket.ticket
     from {schema}.pecker_tickets as ticket

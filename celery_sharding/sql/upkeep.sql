@@ -1,29 +1,58 @@
+/* part:message_is_due */
+-- Its own message was not taken, or its stage was left by a dead process.
+(
+    job.stage = 'delivering'
+    or (job.stage in ('submitted', 'planning') and job.follows is null)
+    or (job.stage = 'posting' and not job.paused)
+)
+and (job.leased_until is null or job.leased_until <= clock.now)
+and (
+    job.sent_at is null
+    or job.sent_at < job.leased_until
+    or clock.now - job.sent_at >= greatest(
+        %(resend)s::float8 * interval '1 second',
+        least(
+            job.sent_at - coalesce(job.leased_until, job.submitted_at),
+            %(resend)s::float8 * interval '30 seconds'
+        )
+    )
+)
+
+/* part:step */
+-- How far the clock was set back, and what lies before that was written since.
+step as materialized (
+    select clock.now, clock.now + %(seconds)s::float8 * interval '0.5 seconds' as past,
+           %(seconds)s::float8 * interval '1 second' as back
+    from clock
+)
+
+/* part:set_back */
+$1 - case when $1 > step.past then step.back else '0' end
+
+/* part:purge */
+-- Rows of these jobs, some at a time.
+delete from {schema}.$1 as gone
+where gone.ctid = any (array(
+    select one.ctid from {schema}.$1 as one
+    where one.job = any (%(jobs)s::bigint[])
+    limit %(most)s
+))
+
+/* part:executors */
+-- Workers that were seen of late.
+select executor.hostname, executor.slots, executor.direct_queue, executor.started_at,
+       executor.seen_at
+from {schema}.pecker_executors as executor, clock
+where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
+
 /* celery_sharding:due_messages */
 -- Jobs whose own message was not taken, or whose stage was left by a dead process; the
 -- conditions are those of send_again, which decides who sends.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select job.job
 from {schema}.pecker_jobs as job, clock
 where job.stage in ('submitted', 'planning', 'posting', 'delivering')
-    and (
-        job.stage = 'delivering'
-        or (job.stage in ('submitted', 'planning') and job.follows is null)
-        or (job.stage = 'posting' and not job.paused)
-    )
-    and (job.leased_until is null or job.leased_until <= clock.now)
-    and (
-        job.sent_at is null
-        or job.sent_at < job.leased_until
-        or clock.now - job.sent_at >= greatest(
-            %(resend)s::float8 * interval '1 second',
-            least(
-                job.sent_at - coalesce(job.leased_until, job.submitted_at),
-                %(resend)s::float8 * interval '30 seconds'
-            )
-        )
-    )
+    and {message_is_due}
 order by coalesce(job.sent_at, job.submitted_at)
 limit %(most)s
 
@@ -37,9 +66,7 @@ limit %(most)s
 -- wanting:  more tickets are of use than are out.
 -- ready:    a shard may be claimed that no ticket on its way will take.
 -- spare:    and there is a ticket for it that does not rest.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 out as materialized (
     select one.job, count(*) as tickets, sum(one.sent) as sent
     from (
@@ -78,10 +105,7 @@ where job.stage = 'sharding'
                 where shard.job = job.job
                     and shard.layer = job.layer
                     and shard.status = 100
-                    and (
-                        shard.not_before is null
-                        or shard.not_before <= (select clock.now from clock)
-                    )
+                    and {shard_is_ready}
                 limit coalesce(out.sent, 0) + 1
             ) as ready
         ) > coalesce(out.sent, 0) then exists (
@@ -120,9 +144,7 @@ limit %(most)s
 /* celery_sharding:due_reports */
 -- Jobs that run now, and whose progress was last reported a second ago; and those whose
 -- message for Notify was lost (call_notify).
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 one as materialized (
     select ticket.job
     from {schema}.pecker_tickets as ticket
@@ -159,9 +181,7 @@ limit %(most)s
 
 /* celery_sharding:over_deadline */
 -- Jobs whose last item should have ended by now; Post is beyond it.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select job.job, job.task_id, job.options ->> 'deadline' as deadline
 from {schema}.pecker_jobs as job, clock
 where job.stage in ('submitted', 'planning', 'sharding')
@@ -172,9 +192,7 @@ limit %(most)s
 /* celery_sharding:clock_ahead */
 -- By how many seconds that which was written of late lies ahead of the clock: more than
 -- a little, if it was set back, or another server answers now.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select extract(epoch from greatest(
            (select max(executor.seen_at) from {schema}.pecker_executors as executor),
            (
@@ -190,23 +208,13 @@ from clock
 /* celery_sharding:set_back_tickets */
 -- After the clock was set back: leases of the dead, messages that were lost and rests
 -- would else last as much longer. What was written since is left: it lies before `past`.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
-step as materialized (
-    select clock.now + %(seconds)s::float8 * interval '0.5 seconds' as past,
-           %(seconds)s::float8 * interval '1 second' as back
-    from clock
-)
+with {clock},
+{step}
 update {schema}.pecker_tickets as ticket
-set leased_until = ticket.leased_until
-        - case when ticket.leased_until > step.past then step.back else '0' end,
-    sent_at = ticket.sent_at
-        - case when ticket.sent_at > step.past then step.back else '0' end,
-    wake_at = ticket.wake_at
-        - case when ticket.wake_at > step.past then step.back else '0' end,
-    resend_at = ticket.resend_at
-        - case when ticket.resend_at > step.past then step.back else '0' end
+set leased_until = {set_back(ticket.leased_until)},
+    sent_at = {set_back(ticket.sent_at)},
+    wake_at = {set_back(ticket.wake_at)},
+    resend_at = {set_back(ticket.resend_at)}
 from step
 where greatest(
         ticket.leased_until, ticket.sent_at, ticket.wake_at, ticket.resend_at
@@ -214,14 +222,8 @@ where greatest(
 
 /* celery_sharding:set_back_shards */
 -- So would the pause before another attempt.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
-step as materialized (
-    select clock.now + %(seconds)s::float8 * interval '0.5 seconds' as past,
-           %(seconds)s::float8 * interval '1 second' as back
-    from clock
-)
+with {clock},
+{step}
 update {schema}.pecker_shards as shard
 set not_before = shard.not_before - step.back
 from step
@@ -230,23 +232,13 @@ where shard.status = 100 and shard.not_before > step.past
 /* celery_sharding:set_back_jobs */
 -- And leases and messages of stages. A deadline counts from the submission: both are set
 -- back where that lies ahead, so it is known that the old clock wrote them.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
-step as materialized (
-    select clock.now, clock.now + %(seconds)s::float8 * interval '0.5 seconds' as past,
-           %(seconds)s::float8 * interval '1 second' as back
-    from clock
-)
+with {clock},
+{step}
 update {schema}.pecker_jobs as job
-set leased_until = job.leased_until
-        - case when job.leased_until > step.past then step.back else '0' end,
-    sent_at = job.sent_at
-        - case when job.sent_at > step.past then step.back else '0' end,
-    reported_at = job.reported_at
-        - case when job.reported_at > step.past then step.back else '0' end,
-    notifier_until = job.notifier_until
-        - case when job.notifier_until > step.past then step.back else '0' end,
+set leased_until = {set_back(job.leased_until)},
+    sent_at = {set_back(job.sent_at)},
+    reported_at = {set_back(job.reported_at)},
+    notifier_until = {set_back(job.notifier_until)},
     deadline_at = job.deadline_at
         - case when job.submitted_at > step.now then step.back else '0' end,
     submitted_at = job.submitted_at
@@ -262,14 +254,8 @@ where job.stage <> 'ended'
 
 /* celery_sharding:set_back_executors */
 -- And so would workers that are gone be taken for living ones.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
-step as materialized (
-    select clock.now + %(seconds)s::float8 * interval '0.5 seconds' as past,
-           %(seconds)s::float8 * interval '1 second' as back
-    from clock
-)
+with {clock},
+{step}
 update {schema}.pecker_executors as executor
 set seen_at = executor.seen_at - step.back,
     started_at = executor.started_at - step.back
@@ -281,17 +267,13 @@ where executor.seen_at > step.past
 --
 -- started_at:  since when its heartbeats have no gap: only a worker that sent them all the
 --              time can witness that another did not.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 insert into {schema}.pecker_executors as executor
     (hostname, slots, direct_queue, queues, started_at, seen_at)
 select %(hostname)s, %(slots)s, %(direct_queue)s, %(queues)s, clock.now, clock.now
 from clock
 on conflict (hostname) do update
-set slots = excluded.slots,
-    direct_queue = excluded.direct_queue,
-    queues = excluded.queues,
+set {excluded(slots, direct_queue, queues)},
     started_at = case
         when executor.seen_at
                 > excluded.seen_at - %(fresh)s::float8 * interval '1 second'
@@ -307,29 +289,20 @@ where executor.hostname = %(hostname)s
 
 /* celery_sharding:forget_silent_executors */
 -- Workers without a heartbeat for a day.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 delete from {schema}.pecker_executors as executor
 using clock
 where executor.seen_at < clock.now - interval '1 day'
 
 /* celery_sharding:live_executors */
 -- Workers that were seen of late.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-select executor.hostname, executor.slots, executor.direct_queue, executor.started_at,
-       executor.seen_at
-from {schema}.pecker_executors as executor, clock
-where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
+with {clock}
+{executors}
 order by executor.hostname
 
 /* celery_sharding:live_slots */
 -- How many shards the workers that were seen of late run at once; null: none was seen.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select sum(executor.slots)
 from {schema}.pecker_executors as executor, clock
 where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
@@ -340,9 +313,7 @@ where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
 -- holder:  the mark. Rows of a job go in many bites, its own last, and a job that ran
 --          again in between would be given a part of its items for all of them. So the
 --          rerun (reopen_job) and the purge write the same row first.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 chosen as materialized (
     select job.job
     from {schema}.pecker_jobs as job
@@ -365,57 +336,27 @@ returning job.job
 
 /* celery_sharding:purge_results */
 -- Results of these jobs, some at a time.
-delete from {schema}.pecker_results as result
-where result.ctid = any (array(
-    select one.ctid from {schema}.pecker_results as one
-    where one.job = any (%(jobs)s::bigint[])
-    limit %(most)s
-))
+{purge(pecker_results)}
 
 /* celery_sharding:purge_errors */
 -- Errors of these jobs, some at a time.
-delete from {schema}.pecker_item_errors as error
-where error.ctid = any (array(
-    select one.ctid from {schema}.pecker_item_errors as one
-    where one.job = any (%(jobs)s::bigint[])
-    limit %(most)s
-))
+{purge(pecker_item_errors)}
 
 /* celery_sharding:purge_items */
 -- Items of these jobs, some at a time.
-delete from {schema}.pecker_items as item
-where item.ctid = any (array(
-    select one.ctid from {schema}.pecker_items as one
-    where one.job = any (%(jobs)s::bigint[])
-    limit %(most)s
-))
+{purge(pecker_items)}
 
 /* celery_sharding:purge_shards */
 -- Shards of these jobs, some at a time.
-delete from {schema}.pecker_shards as shard
-where shard.ctid = any (array(
-    select one.ctid from {schema}.pecker_shards as one
-    where one.job = any (%(jobs)s::bigint[])
-    limit %(most)s
-))
+{purge(pecker_shards)}
 
 /* celery_sharding:purge_tickets */
 -- Tickets of these jobs, some at a time.
-delete from {schema}.pecker_tickets as ticket
-where ticket.ctid = any (array(
-    select one.ctid from {schema}.pecker_tickets as one
-    where one.job = any (%(jobs)s::bigint[])
-    limit %(most)s
-))
+{purge(pecker_tickets)}
 
 /* celery_sharding:purge_layers */
 -- Layers of these jobs, some at a time.
-delete from {schema}.pecker_layers as layer
-where layer.ctid = any (array(
-    select one.ctid from {schema}.pecker_layers as one
-    where one.job = any (%(jobs)s::bigint[])
-    limit %(most)s
-))
+{purge(pecker_layers)}
 
 /* celery_sharding:purge_jobs */
 -- Jobs of which nothing else is left.
@@ -426,9 +367,7 @@ where job.job = any (%(jobs)s::bigint[]) and job.stage = 'ended'
 -- Items that were given in calls long ago, some at a time. The planner of a job reads them, so
 -- while a job that old is not planned, all stay; and for an hour in any case, because they
 -- are stored before the job that names them.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 old as materialized (
     select clock.now - greatest(%(retention)s::float8, 3600) * interval '1 second' as at
     from clock

@@ -192,8 +192,7 @@ GUARDS = (
     Guard(
         "observers: a standby that lost the last grant gives none twice (I3)",
         HOSTS,
-        "        epoch = greatest(o.epoch + 1, (extract(epoch from clock.now) *"
-        " 1000000)::bigint),\n        moves",
+        "        epoch = greatest(o.epoch + 1, {us(clock.now)}),\n        moves",
         "        epoch = o.epoch + 1,\n        moves",
         f"{STEPS_BACK}::test_a_standby_that_lost_the_last_grant_gives_none_twice",
     ),

@@ -332,18 +332,14 @@ GUARDS = (
     Guard(
         "epoch rises with every claim (I3)",
         SQL,
-        """epoch = greatest(
-            task.epoch + 1,
-            (extract(epoch from due.now) * 1000000)::bigint),""",
+        "epoch = greatest(task.epoch + 1, {us(due.now)}),",
         "epoch = task.epoch,",
         CLAIMS,
     ),
     Guard(
         "epoch survives a failover that lost grants (I3)",
         SQL,
-        """epoch = greatest(
-            task.epoch + 1,
-            (extract(epoch from due.now) * 1000000)::bigint),""",
+        "epoch = greatest(task.epoch + 1, {us(due.now)}),",
         "epoch = task.epoch + 1,",
         CLAIMS,
     ),
@@ -500,8 +496,9 @@ GUARDS = (
     Guard(
         "a slot that the row has not reached guards no writes (I3)",
         "celery_pecker/kernel/sql/runs.sql",
-        "                and %(epoch)s <= 5000000 + greatest(\n",
-        "                and 0 <= 5000000 + greatest(\n",
+        "                and {reached}\n",
+        "                and (%(era)s, %(due)s::timestamptz) <= (task.era, greatest("
+        "task.executed_at, clock.now + interval '5 seconds'))\n",
         RUNS,
     ),
     Guard(
@@ -621,8 +618,8 @@ GUARDS = (
     Guard(
         "a take raises the epoch of the row (I3)",
         SQL,
-        "        task.epoch + 1, (extract(epoch from held.now) * 1000000)::bigint)",
-        "        task.epoch, 1)",
+        "    set epoch = greatest(task.epoch + 1, {us(held.now)})",
+        "    set epoch = greatest(task.epoch, 1)",
         ASKED,
     ),
     Guard(
@@ -1073,9 +1070,9 @@ GUARDS = (
         "outcomes: the last slot is a maximum, whoever writes first",
         "celery_pecker/kernel/sql/history.sql",
         """as slot (era, due, at, report, host, error)
-        order by era desc nulls last, due desc, at desc""",
+    order by era desc nulls last, due desc, at desc""",
         """as slot (era, due, at, report, host, error)
-        order by era nulls last, due, at desc""",
+    order by era nulls last, due, at desc""",
         f"{HISTORY}/test_recorder.py",
     ),
     Guard(

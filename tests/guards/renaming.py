@@ -16,12 +16,7 @@ GUARDS = (
         SQL,
         "    from reports as page\n"
         "    on conflict (name, first_due, era, holder) do update\n"
-        "    set last_due = excluded.last_due,\n"
-        "        written_at = excluded.written_at,\n"
-        "        due_us = excluded.due_us,\n"
-        "        epoch = excluded.epoch,\n"
-        "        at_us = excluded.at_us,\n"
-        "        report = excluded.report\n",
+        "    set {excluded(last_due, written_at, due_us, epoch, at_us, report)}\n",
         "    from reports as page\n",
         f"{TESTS}::test_a_report_of_the_new_name_does_not_fail_a_rename",
     ),

@@ -146,12 +146,12 @@ GUARDS = (
     Guard(
         "sharding: whoever was followed renews nothing",
         TICKETS,
-        """        and ticket.seq = %(seq)s
-        and ticket.state = 'held'
+        """    where {held_ticket}
     returning ticket.job
 )
 select job.stage""",
-        """        and ticket.state = 'held'
+        """    where ticket.job = %(job)s and ticket.ticket = %(ticket)s
+        and ticket.state = 'held'
     returning ticket.job
 )
 select job.stage""",
@@ -160,10 +160,10 @@ select job.stage""",
     Guard(
         "sharding: whoever was followed passes nothing on",
         TICKETS,
-        "        and ticket.seq = %(seq)s\n        and ticket.state = 'held'\n"
-        "    returning ticket.job, ticket.ticket, ticket.seq\n",
-        "        and ticket.state = 'held'\n"
-        "    returning ticket.job, ticket.ticket, ticket.seq\n",
+        "    where {held_ticket}\n    returning ticket.job, ticket.ticket, ticket.seq",
+        "    where ticket.job = %(job)s and ticket.ticket = %(ticket)s"
+        " and ticket.state = 'held'\n"
+        "    returning ticket.job, ticket.ticket, ticket.seq",
         f"{OF_TICKETS}::test_a_ticket_that_is_handed_on_is_the_next_ones",
     ),
     Guard(
@@ -262,16 +262,18 @@ where ticket.state = 'held'
     Guard(
         "sharding: whoever was followed claims nothing",
         SHARDS,
-        "        and ticket.seq = %(seq)s\n        and ticket.state = 'held'\n"
+        "    where {held_ticket}\n    returning ticket.job\n)",
+        "    where ticket.job = %(job)s and ticket.ticket = %(ticket)s"
+        " and ticket.state = 'held'\n"
         "    returning ticket.job\n)",
-        "        and ticket.state = 'held'\n    returning ticket.job\n)",
         f"{OF_TICKETS}::test_a_ticket_that_is_handed_on_is_the_next_ones",
     ),
     Guard(
         "sharding: whoever let its ticket go claims nothing",
         SHARDS,
-        "        and ticket.state = 'held'\n    returning ticket.job\n)",
-        "    returning ticket.job\n)",
+        "    where {held_ticket}\n    returning ticket.job\n)",
+        "    where ticket.job = %(job)s and ticket.ticket = %(ticket)s"
+        " and ticket.seq = %(seq)s\n    returning ticket.job\n)",
         f"{OF_TICKETS}::test_a_ticket_that_is_handed_on_is_the_next_ones",
     ),
     Guard(
@@ -283,18 +285,12 @@ where ticket.state = 'held'
             clock.now + %(lease)s::float8 * interval '1 second', ticket.leased_until
         )
     from clock
-    where ticket.job = %(job)s
-        and ticket.ticket = %(ticket)s
-        and ticket.seq = %(seq)s
-        and ticket.state = 'held'
+    where {held_ticket}
     returning ticket.job
 )""",
         """fence as (
     select ticket.job from {schema}.pecker_tickets as ticket
-    where ticket.job = %(job)s
-        and ticket.ticket = %(ticket)s
-        and ticket.seq = %(seq)s
-        and ticket.state = 'held'
+    where {held_ticket}
 )""",
         f"{RACES}::test_a_claim_behind_the_end_of_its_hold_claims_nothing",
     ),
@@ -329,12 +325,7 @@ where ticket.state = 'held'
     Guard(
         "sharding: items are not tried again before their time",
         SHARDS,
-        """        and shard.shard > %(after)s
-        and (
-            shard.not_before is null
-            or shard.not_before <= (select clock.now from clock)
-        )
-""",
+        "        and shard.shard > %(after)s\n        and {shard_is_ready}\n",
         "        and shard.shard > %(after)s\n",
         f"{OF_SHARDS}::test_items_to_be_tried_again_are_a_shard_of_their_own",
     ),
@@ -373,16 +364,18 @@ where ticket.state = 'held'
     Guard(
         "sharding: whoever was followed writes nothing",
         SHARDS,
-        "        and ticket.seq = %(seq)s\n        and ticket.state = 'held'\n"
+        "    where {held_ticket}\n    returning ticket.job, ticket.hostname",
+        "    where ticket.job = %(job)s and ticket.ticket = %(ticket)s"
+        " and ticket.state = 'held'\n"
         "    returning ticket.job, ticket.hostname",
-        "        and ticket.state = 'held'\n    returning ticket.job, ticket.hostname",
         f"{OF_TICKETS}::test_a_ticket_that_is_handed_on_is_the_next_ones",
     ),
     Guard(
         "sharding: whoever let its ticket go writes nothing",
         SHARDS,
-        "        and ticket.state = 'held'\n    returning ticket.job, ticket.hostname",
-        "    returning ticket.job, ticket.hostname",
+        "    where {held_ticket}\n    returning ticket.job, ticket.hostname",
+        "    where ticket.job = %(job)s and ticket.ticket = %(ticket)s"
+        " and ticket.seq = %(seq)s\n    returning ticket.job, ticket.hostname",
         f"{OF_TICKETS}::test_a_ticket_that_is_handed_on_is_the_next_ones",
     ),
     Guard(
@@ -974,17 +967,17 @@ where ticket.state = 'held'
     # Messages
     Guard(
         "sharding: a message of a job is not sent again at once",
-        OUTCOMES,
-        "        or clock.now - job.sent_at >= greatest(\n",
-        "        or true or clock.now - job.sent_at >= greatest(\n",
+        UPKEEP,
+        "    or clock.now - job.sent_at >= greatest(\n",
+        "    or true or clock.now - job.sent_at >= greatest(\n",
         f"{OF_OUTCOMES}::test_a_job_message_has_one_sender",
     ),
     Guard(
         "sharding: nobody is sent to where somebody is at work",
-        OUTCOMES,
-        "    and (job.leased_until is null or job.leased_until <= clock.now)\n"
-        "    and (\n        job.sent_at is null\n",
-        "    and (\n        job.sent_at is null\n",
+        UPKEEP,
+        "and (job.leased_until is null or job.leased_until <= clock.now)\n"
+        "and (\n    job.sent_at is null\n",
+        "and (\n    job.sent_at is null\n",
         f"{OF_OUTCOMES}::test_a_job_message_is_sent_at_once_when_its_worker_died",
     ),
     Guard(

@@ -12,7 +12,7 @@ import pytest
 import celery_pecker
 import celery_sharding
 from celery_pecker.kernel.rendering import render
-from celery_pecker.kernel.sql import migrations, statements
+from celery_pecker.kernel.sql import _labelled, migrations, statements
 from tests.parsed import parse_file
 
 HOUSES = {
@@ -113,10 +113,9 @@ def test_every_statement_that_is_used_is_there_and_none_is_left_over(
 def test_a_label_stands_once_and_before_each_statement() -> None:
     """Nothing in a file is without one: it would belong to the statement before."""
     for (package, name), text in TEXT.items():
-        marks = re.findall(rf"/\* {package}:\w+ \*/", text)
+        marks = re.findall(rf"/\* (?:{package}|part):\w+ \*/", text)
         assert len(marks) == len(set(marks)), name
         assert text.startswith(marks[0]), name
-        assert len(marks) == sum(text.count(EVERY[mark[3:-3]]) for mark in marks)
     labelled = re.compile(r"/\* (celery_pecker|celery_sharding):")
     assert sum(len(labelled.findall(text)) for text in TEXT.values()) == len(EVERY)
 
@@ -125,12 +124,48 @@ def test_two_statements_of_one_label_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The second would silently replace the first."""
-    pairs = [("one", "/* a */ select 1"), ("one", "/* a */ select 2")]
-    monkeypatch.setattr("celery_pecker.kernel.sql._read", lambda _: iter(pairs))
+    text = "/* celery_pecker:one */\nselect 1\n"
+    monkeypatch.setattr(
+        "celery_pecker.kernel.sql._files", lambda _: [("a", text), ("b", text)]
+    )
     with pytest.raises(
         ValueError, match="two statements are labelled celery_pecker:one"
     ):
-        statements.__wrapped__("celery_pecker")
+        _labelled.__wrapped__("celery_pecker")
+
+
+def test_parts_stand_in_statements_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With their arguments, without their comments; what there is not is refused."""
+    text = """
+/* part:later */
+-- Of two.
+greatest($1, {first})
+/* part:first */
+(select 1)
+/* celery_sharding:one */
+-- A comment.
+update {schema}.t set a = {later(b + 2)}, {excluded(c, d)}
+/* celery_sharding:two */
+select {nothing}
+"""
+    one, two = text.split("/* celery_sharding:two */")
+    files = {"celery_pecker": [], "celery_sharding": [("a", one)]}
+    monkeypatch.setattr("celery_pecker.kernel.sql._files", files.__getitem__)
+    monkeypatch.setattr("celery_pecker.kernel.sql._labelled", _labelled.__wrapped__)
+    assert statements.__wrapped__("celery_sharding") == {
+        "one": "/* celery_sharding:one */\n-- A comment.\nupdate {schema}.t set"
+        " a = greatest(b + 2, (select 1)), c = excluded.c, d = excluded.d"
+    }
+    files["celery_sharding"].append(("b", f"/* celery_sharding:two */{two}"))
+    with pytest.raises(ValueError, match="statements is labelled nothing"):
+        statements.__wrapped__("celery_sharding")
+
+
+def test_each_part_is_shared() -> None:
+    """What only one statement has stands in that statement."""
+    whole = "".join(TEXT.values())
+    for part in re.findall(r"/\* part:(\w+) \*/", whole):
+        assert len(re.findall(rf"\{{{part}[(}}]", whole)) > 1, part
 
 
 def calls(package: str, names: set[str]) -> set[str]:

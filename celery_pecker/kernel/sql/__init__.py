@@ -6,10 +6,16 @@ code, the name in errors and metrics, and the first words that ``pg_stat_activit
 shows: written once, it serves everyone. It leads because a trailing comment is cut
 off there (``track_activity_query_size``).
 
-``{schema}`` stands for the configured schema, quoted; it is the only thing ever put
-into a statement's text, once, when a database seam is made. Setting ``search_path``
-instead would leak to other clients behind a transaction pooler, and tests need it
-free to shadow ``clock_timestamp()``.
+``{schema}`` stands for the configured schema, quoted; it is put into a statement's
+text once, when a database seam is made. Setting ``search_path`` instead would leak to
+other clients behind a transaction pooler, and tests need it free to shadow
+``clock_timestamp()``.
+
+What several statements share stands once, as a part with a label like
+``/* part:clock */``, and ``{clock}`` in a statement stands for it; ``$1`` of a part is
+the argument of ``{us(task.executed_at)}``. ``{excluded(task, args)}`` stands for
+``task = excluded.task, args = excluded.args``. Parts are put in when the files are
+read, with nothing that comes from outside: the server gets each statement whole.
 
 Packages that stand on the kernel have statements too, labelled with their own name, in
 a ``sql`` package of their own; the line of migrations is this one for all.
@@ -18,14 +24,16 @@ a ``sql`` package of their own; the line of migrations is this one for all.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import NamedTuple
 
 OURS = "celery_pecker"
+PART = "part"
 _LABEL = re.compile(r"^/\* (\w+):(\w+) \*/$", re.MULTILINE)
+_USE = re.compile(r"\{(?!schema\})(\w+)(?:\(([^{}]*)\))?\}")
 _MIGRATION = re.compile(r"^(\d{4})_(\w+)\.sql$")
 _TABLE = re.compile(r"create table \{schema\}\.(\w+)")
 _READABLE_FROM = re.compile(r"^-- readable from: (\d+)$", re.MULTILINE)
@@ -44,28 +52,52 @@ class Migration(NamedTuple):
 @cache
 def statements(package: str = OURS) -> MappingProxyType[str, str]:
     """Return every labelled statement of a package, label first in its text."""
-    labelled: dict[str, str] = {}
-    for label, text in _read(package):
-        if label in labelled:
-            message = f"two statements are labelled {package}:{label}"
+    mine = _labelled(package)
+    known = {**_labelled(OURS), **mine}
+
+    def part(use: re.Match[str]) -> str:
+        if use[1] == "excluded":
+            columns = [column.strip() for column in use[2].split(",")]
+            return ", ".join(f"{name} = excluded.{name}" for name in columns)
+        text = known.get((PART, use[1]))
+        if text is None:
+            message = f"no part of {package}'s statements is labelled {use[1]}"
             raise ValueError(message)
-        labelled[label] = text
-    return MappingProxyType(labelled)
+        lines = [line for line in text.splitlines()[1:] if not line.startswith("--")]
+        return _USE.sub(part, "\n".join(lines).replace("$1", use[2] or ""))
+
+    return MappingProxyType(
+        {
+            label: _USE.sub(part, text)
+            for (owner, label), text in mine.items()
+            if owner == package
+        }
+    )
 
 
-def _read(package: str) -> Iterator[tuple[str, str]]:
-    folder = files(__name__ if package == OURS else f"{package}.sql")
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
-        if not file.name.endswith(".sql"):
-            continue
-        text = file.read_text(encoding="utf-8")
+@cache
+def _labelled(package: str) -> Mapping[tuple[str, str], str]:
+    """Return statements and parts of a package by the two words of their labels."""
+    labelled: dict[tuple[str, str], str] = {}
+    for name, text in _files(package):
         marks = [*_LABEL.finditer(text)]
         ends = [mark.start() for mark in marks[1:]] + [len(text)]
         for mark, end in zip(marks, ends, strict=True):
-            if mark.group(1) != package:
-                message = f"{file.name}: {mark.group()} is no label of {package}"
+            if mark[1] not in {package, PART}:
+                message = f"{name}: {mark.group()} is no label of {package}"
                 raise ValueError(message)
-            yield mark.group(2), text[mark.start() : end].strip()
+            if (mark[1], mark[2]) in labelled:
+                message = f"two statements are labelled {mark[1]}:{mark[2]}"
+                raise ValueError(message)
+            labelled[mark[1], mark[2]] = text[mark.start() : end].strip()
+    return labelled
+
+
+def _files(package: str) -> Iterator[tuple[str, str]]:
+    folder = files(__name__ if package == OURS else f"{package}.sql")
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".sql"):
+            yield file.name, file.read_text(encoding="utf-8")
 
 
 @cache

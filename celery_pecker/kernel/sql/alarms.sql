@@ -1,8 +1,6 @@
 /* celery_pecker:add_alarm_rules */
 -- Rules of this code that the table does not have; they are due at once.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 insert into {schema}.pecker_alarm_rules (rule, due_at, looked_at)
 select wanted.rule, clock.now, clock.now
 from clock, unnest(%(rules)s::text[]) as wanted (rule)
@@ -18,9 +16,7 @@ on conflict (rule) do nothing
 -- looks fail kept the rule for ever. Rules whose last look lies in the
 -- future are due, too: the clock stepped back, and `stepped` says by how much. The answer
 -- has the time in a row of its own, and how many notices wait to be sent.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 due as materialized (
     select r.rule, r.looked_at, not r.recorded as first,
            coalesce(r.holder = %(holder)s, false)
@@ -42,8 +38,7 @@ taken as (
             else clock.now + greatest(%(interval)s, %(lease)s) * interval '1 second' end,
         looked_at = clock.now,
         stepped = case when due.looked_at > clock.now then due.looked_at - clock.now end,
-        epoch = greatest(
-            r.epoch + 1, (extract(epoch from clock.now) * 1000000)::bigint),
+        epoch = greatest(r.epoch + 1, {us(clock.now)}),
         holder = %(holder)s
     from due, clock
     where r.rule = due.rule
@@ -84,9 +79,7 @@ from (
 -- may have it: a part of all names is read, and those that ring. A slot for which an entry rings
 -- is due until it is won, whether or not this process has worked its instant out yet: one that has
 -- just begun said of hundreds of crontabs that they had recovered.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 alive as materialized (
     select replica.kind = 'local' as local, max(replica.seen_at) as seen_at
     from {schema}.pecker_replicas as replica
@@ -145,10 +138,8 @@ limit 1000
 /* celery_pecker:find_stored_slots */
 -- Stored schedules that are no grid and whose last slot lies so far back that the next one may
 -- be late: from version and last slot code works out when that was due, once for each slot.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-select task.name, stored.version, (extract(epoch from task.executed_at) * 1000000)::bigint
+with {clock}
+select task.name, stored.version, {us(task.executed_at)}
 from clock,
     {schema}.pecker_tasks as task
     join {schema}.pecker_declarations as declared on declared.name = task.name
@@ -167,18 +158,13 @@ order by task.name
 /* celery_pecker:find_failing */
 -- Entries whose last slot was not sent, or whose last run ended badly: by an index that holds
 -- no others.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select outcome.name, null::timestamptz, outcome.failed::float8,
        coalesce(
            case when outcome.undelivered then outcome.unsent_error
                else outcome.bad_error end, ''),
        outcome.name
-from clock,
-    {schema}.pecker_outcomes as outcome
-    join {schema}.pecker_tasks as task on task.name = outcome.name
-    join {schema}.pecker_declarations as declared on declared.name = outcome.name
+{known_outcomes}
 where (outcome.failing or outcome.undelivered)
     and declared.declared_until >= clock.now
     and not task.paused
@@ -188,15 +174,10 @@ limit 1000
 /* celery_pecker:find_unreported */
 -- Entries of whose messages no worker reports although they should have begun. unreported_at
 -- changes with slots, so no index may have it: a part of all names is read, and those that ring.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select outcome.name, null::timestamptz,
        extract(epoch from clock.now - outcome.unreported_at)::float8, '', outcome.name
-from clock,
-    {schema}.pecker_outcomes as outcome
-    join {schema}.pecker_tasks as task on task.name = outcome.name
-    join {schema}.pecker_declarations as declared on declared.name = outcome.name
+{known_outcomes}
 where (outcome.name > %(low)s and outcome.name <= %(high)s
         or outcome.name = any (array(
             select alarm.subject from {schema}.pecker_alarms as alarm
@@ -215,9 +196,7 @@ limit 1000
 -- others from those that had bad news within the window, the highest era from all. Of more than
 -- 20,000 that moved, as after an outage, the rest keep their marks for the next looks: marks for
 -- 100,000 outlast the timeout of a statement, and no look came to its end.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 counted as materialized (
     select task.name as subject,
            task.missed + coalesce(outcome.not_sent, 0) as value
@@ -301,9 +280,7 @@ limit 1000
 /* celery_pecker:find_long_runs */
 -- Runs in hand for longer than their timeout, or than the period where they have none. Only
 -- processes that have long runs in hand have a row to read.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select run.name,
        min(timestamptz 'epoch' + (run.due_us
            + coalesce(declared.timeout_us, declared.period_us)) * interval '1 microsecond'),
@@ -326,9 +303,7 @@ limit 1000
 -- and no worker claims; 402 claimed, and not begun, by a live process: its lease is not over;
 -- 403 claimed by a process that is gone. What rang as 402 goes on as 403 once its lease is over:
 -- without a look that finds neither, which would say that it has recovered.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 edge as materialized (
     select now - %(after)s * interval '1 second' as at from clock
 ),
@@ -395,9 +370,7 @@ from job, clock,
     ) as stuck
 
 /* celery_pecker:find_failed_jobs */
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select job.task || ' ' || job.task_id, job.ended_at, 0::float8,
        coalesce(concat_ws(': ', job.error ->> 'type', job.error ->> 'message'), ''), job.task
 from {schema}.pecker_jobs as job
@@ -409,9 +382,7 @@ limit 1000
 /* celery_pecker:find_late_jobs */
 -- Jobs that have not ended so long after their deadline, or after their submission where
 -- they have none.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select job.task || ' ' || job.task_id, coalesce(job.deadline_at, job.submitted_at),
        extract(epoch from clock.now - job.submitted_at)::float8, job.stage, job.task
 from clock, {schema}.pecker_jobs as job
@@ -445,9 +416,7 @@ limit 1000
 /* celery_pecker:find_observer_hosts */
 -- Hosts that stopped without a goodbye: buried by others after the end of their lease, or to be
 -- buried and no host is there for it. One that is back under its name is well.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select n.name, max(n.leased_until),
        sum((select count(*) from {schema}.pecker_observers as o where o.node = n.node))::float8,
        '', n.name
@@ -477,9 +446,7 @@ limit 1000
 -- what is new, and loses what is so no more. Only under the epoch of the round: a replica that was frozen since writes nothing (I3). A newer notice takes
 -- the place of one that waits, under an id of its own: a sender of the old one cannot
 -- take the new one for sent, and a target that knows the old id does not drop the new one.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 mine as materialized (
     select rule from {schema}.pecker_alarm_rules
     where rule = %(rule)s and epoch = %(epoch)s
@@ -641,9 +608,7 @@ select (select count(*) from mine) as mine,
 -- Notices to send, the oldest first: for so long no other process sends them. A process that dies with one
 -- in hand leaves it to the others. A target that fails rests; a clock that stepped back lets
 -- nothing wait for the old future.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 due as materialized (
     select n.id
     from {schema}.pecker_alarm_notices as n, clock
@@ -663,7 +628,7 @@ due as materialized (
 update {schema}.pecker_alarm_notices as n
 set held_until = clock.now + %(hold)s * interval '1 second',
     holder = %(holder)s,
-    epoch = greatest(n.epoch + 1, (extract(epoch from clock.now) * 1000000)::bigint),
+    epoch = greatest(n.epoch + 1, {us(clock.now)}),
     tries = n.tries + 1
 from due, clock
 where n.id = due.id
@@ -673,9 +638,7 @@ returning n.id, n.target, n.rule, n.kind, n.subject, n.event, n.detail, n.since,
 /* celery_pecker:close_alarm_notice */
 -- Its target has it. One that was replaced meanwhile stays and is due at once; of one that
 -- another process has taken nothing is written.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 closed as (
     delete from {schema}.pecker_alarm_notices as n
     where n.id = %(id)s and n.epoch = %(epoch)s
@@ -701,9 +664,7 @@ select id from closed
 /* celery_pecker:fail_alarm_notice */
 -- Its target did not take it: the target rests, for longer each time, with all that this sender
 -- has in hand for it. The notice stays.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 mine as materialized (
     select n.id
     from {schema}.pecker_alarm_notices as n
@@ -732,9 +693,7 @@ set failures = target.failures + 1,
 /* celery_pecker:forget_alarms */
 -- What recovered a day ago, and rules that no replica has looked at for a day, with their alarms.
 -- Targets that this code does not have and that were not tried for a day, with what waits for them.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 targets as (
     delete from {schema}.pecker_alarm_targets as target
     using clock
@@ -773,9 +732,7 @@ where alarm.recovered_at < clock.now - interval '1 day'
 /* celery_pecker:list_alarms */
 -- What rings, the newest first; with `every` what waits to ring and what recovered lately, too.
 -- Rules that no replica has looked at for a day are of no code any more: whether it rings is unknown.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 waits as materialized (
     select n.rule, n.target, about.subject
     from {schema}.pecker_alarm_notices as n,
@@ -800,9 +757,7 @@ limit %(most)s
 
 /* celery_pecker:list_alarm_targets */
 -- But those that failed a day ago and were not tried since: no code has them any more.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select target.target, target.sent, target.sent_at, target.failures, target.failing_since,
        target.next_at, target.last_error,
        (
@@ -816,9 +771,7 @@ order by target.target
 
 /* celery_pecker:count_alarms */
 -- What rings of each rule, when it was looked at last, and what waits to be sent.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select r.rule, count(alarm.subject), coalesce(max(alarm.kind), ''),
        extract(epoch from clock.now - r.looked_at)::float8,
        (select count(*) from {schema}.pecker_alarm_notices)
@@ -830,7 +783,5 @@ group by r.rule, r.looked_at, clock.now
 order by r.rule
 
 /* celery_pecker:read_alarm_clock */
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select now from clock

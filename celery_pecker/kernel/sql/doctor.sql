@@ -1,10 +1,8 @@
 /* celery_pecker:examine_server */
 -- What the server is and what time it has; the process that answers tells two connections
 -- that share one (a pooler in transaction mode) from two that do not.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-select (extract(epoch from clock.now) * 1000000)::bigint as now,
+with {clock}
+select {us(clock.now)} as now,
        pg_backend_pid() as process,
        current_setting('server_version') as version,
        current_setting('server_version_num')::integer as number,
@@ -18,11 +16,8 @@ from clock
 -- What keeps row versions from being cleaned up, the oldest first: sessions, transactions
 -- prepared and forgotten, replication slots. Without the role pg_read_all_stats, sessions
 -- of other roles have no times.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-select held.what, held.who, held.versions,
-       (extract(epoch from held.since) * 1000000)::bigint as since
+with {clock}
+select held.what, held.who, held.versions, {us(held.since)} as since
 from clock,
     lateral (
         select 'session ' || session.pid as what,
@@ -54,9 +49,7 @@ limit 20
 /* celery_pecker:examine_locks */
 -- Transactions that have held locks of a table, or of rows of it, for more than a moment:
 -- claims pass over such rows. Who has no right to see other sessions sees no query.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select session.pid, session.usename, session.application_name, session.state,
        extract(epoch from clock.now - session.xact_start)::float8 as age,
        left(regexp_replace(session.query, '\s+', ' ', 'g'), 200) as query

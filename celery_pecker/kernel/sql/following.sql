@@ -1,3 +1,35 @@
+/* part:stored_columns */
+-- Of a stored schedule and of its hot row: what a replica follows.
+stored.name, stored.version, stored.edit::text::bigint as edit,
+stored.removed_at is not null
+    or stored.once and task.executed_at >= stored.once_at and not exists (
+        select from {schema}.pecker_pending as pending
+        where pending.name = stored.name
+    ) as over,
+stored.run = 'local' as local,
+stored.run, stored.task, stored.schedule::text as schedule,
+stored.policies::text as policies,
+case when isfinite(stored.starts_at)
+     then {us(stored.starts_at)} end as starts,
+case when isfinite(stored.ends_at)
+     then {us(stored.ends_at)} end as ends,
+stored.once,
+case when isfinite(stored.once_at)
+     then {us(stored.once_at)} end as once_at,
+{us(task.executed_at)} as executed, task.epoch, task.era, task.holder, task.paused,
+task.version as task_version
+
+/* part:stored_rows */
+-- Those schedules with their hot rows; one row without, where there are none.
+from clock
+left join stored on true
+left join lateral (
+    select row.*
+    from {schema}.pecker_tasks as row
+    where row.name = stored.name
+    limit 1
+) as task on true
+
 /* celery_pecker:read_edits */
 -- Stored schedules whose last edit a snapshot of before did not show, with the rows of
 -- their entries; at most 1,000, in the order of their transactions. Each replica asks twice
@@ -10,9 +42,7 @@
 --
 -- (edit, name) is the snapshot's xmin at first, then where the last page ended. With a
 -- second lower bound for xmin the walk began at the first row of all (12 ms, not 0.1).
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 stored as materialized (
     select edited.*
     from {schema}.pecker_schedules as edited
@@ -22,46 +52,13 @@ stored as materialized (
     order by edited.edit, edited.name
     limit 1000
 )
-select (extract(epoch from clock.now) * 1000000)::bigint as now,
+select {us(clock.now)} as now,
        pg_current_snapshot()::text as snapshot,
        pg_snapshot_xmax(pg_current_snapshot())
            < pg_snapshot_xmax(%(since)s::pg_snapshot) as went_back,
-       null::text as last,
-       false as elsewhere,
-       stored.name,
-       stored.version,
-       stored.edit::text::bigint as edit,
-       stored.removed_at is not null
-           or stored.once and task.executed_at >= stored.once_at and not exists (
-               select from {schema}.pecker_pending as pending
-               where pending.name = stored.name
-           ) as over,
-       stored.run = 'local' as local,
-       stored.run,
-       stored.task,
-       stored.schedule::text as schedule,
-       stored.policies::text as policies,
-       case when isfinite(stored.starts_at)
-            then (extract(epoch from stored.starts_at) * 1000000)::bigint end as starts,
-       case when isfinite(stored.ends_at)
-            then (extract(epoch from stored.ends_at) * 1000000)::bigint end as ends,
-       stored.once,
-       case when isfinite(stored.once_at)
-            then (extract(epoch from stored.once_at) * 1000000)::bigint end as once_at,
-       (extract(epoch from task.executed_at) * 1000000)::bigint as executed,
-       task.epoch,
-       task.era,
-       task.holder,
-       task.paused,
-       task.version as task_version
-from clock
-left join stored on true
-left join lateral (
-    select row.*
-    from {schema}.pecker_tasks as row
-    where row.name = stored.name
-    limit 1
-) as task on true
+       null::text as last, false as elsewhere,
+       {stored_columns}
+{stored_rows}
 order by stored.edit, stored.name
 
 /* celery_pecker:load_schedules */
@@ -71,9 +68,7 @@ order by stored.edit, stored.name
 -- (`elsewhere`: there are some of the other kind). That
 -- is asked of a page when it is cut: in front of the limit it made the planner, before the
 -- first ANALYZE, expect few rows and sort the whole table for each page (33 ms, not 1).
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 page as materialized (
     select kept.*
     from {schema}.pecker_schedules as kept
@@ -86,7 +81,7 @@ stored as materialized (
     from page
     where removed_at is null and (run = 'local') = %(local)s
 )
-select (extract(epoch from clock.now) * 1000000)::bigint as now,
+select {us(clock.now)} as now,
        pg_current_snapshot()::text as snapshot,
        false as went_back,
        (select max(name) from page having count(*) = 1000) as last,
@@ -94,47 +89,13 @@ select (extract(epoch from clock.now) * 1000000)::bigint as now,
            select from page
            where removed_at is null and (run = 'local') <> %(local)s
        ) as elsewhere,
-       stored.name,
-       stored.version,
-       stored.edit::text::bigint as edit,
-       stored.removed_at is not null
-           or stored.once and task.executed_at >= stored.once_at and not exists (
-               select from {schema}.pecker_pending as pending
-               where pending.name = stored.name
-           ) as over,
-       stored.run = 'local' as local,
-       stored.run,
-       stored.task,
-       stored.schedule::text as schedule,
-       stored.policies::text as policies,
-       case when isfinite(stored.starts_at)
-            then (extract(epoch from stored.starts_at) * 1000000)::bigint end as starts,
-       case when isfinite(stored.ends_at)
-            then (extract(epoch from stored.ends_at) * 1000000)::bigint end as ends,
-       stored.once,
-       case when isfinite(stored.once_at)
-            then (extract(epoch from stored.once_at) * 1000000)::bigint end as once_at,
-       (extract(epoch from task.executed_at) * 1000000)::bigint as executed,
-       task.epoch,
-       task.era,
-       task.holder,
-       task.paused,
-       task.version as task_version
-from clock
-left join stored on true
-left join lateral (
-    select row.*
-    from {schema}.pecker_tasks as row
-    where row.name = stored.name
-    limit 1
-) as task on true
+       {stored_columns}
+{stored_rows}
 order by stored.name
 
 /* celery_pecker:read_schedules */
 -- Stored schedules by name, with what their messages are made of.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 stored as materialized (
     select kept.*
     from unnest(%(names)s::text[]) as wanted (name),
@@ -145,56 +106,18 @@ stored as materialized (
             limit 1
         ) as kept
 )
-select (extract(epoch from clock.now) * 1000000)::bigint as now,
+select {us(clock.now)} as now,
        pg_current_snapshot()::text as snapshot,
-       false as went_back,
-       null::text as last,
-       false as elsewhere,
-       stored.name,
-       stored.version,
-       stored.edit::text::bigint as edit,
-       stored.removed_at is not null
-           or stored.once and task.executed_at >= stored.once_at and not exists (
-               select from {schema}.pecker_pending as pending
-               where pending.name = stored.name
-           ) as over,
-       stored.run = 'local' as local,
-       stored.run,
-       stored.task,
-       stored.schedule::text as schedule,
-       stored.policies::text as policies,
-       case when isfinite(stored.starts_at)
-            then (extract(epoch from stored.starts_at) * 1000000)::bigint end as starts,
-       case when isfinite(stored.ends_at)
-            then (extract(epoch from stored.ends_at) * 1000000)::bigint end as ends,
-       stored.once,
-       case when isfinite(stored.once_at)
-            then (extract(epoch from stored.once_at) * 1000000)::bigint end as once_at,
-       (extract(epoch from task.executed_at) * 1000000)::bigint as executed,
-       task.epoch,
-       task.era,
-       task.holder,
-       task.paused,
-       task.version as task_version,
-       stored.args,
-       stored.kwargs,
-       stored.options
-from clock
-left join stored on true
-left join lateral (
-    select row.*
-    from {schema}.pecker_tasks as row
-    where row.name = stored.name
-    limit 1
-) as task on true
+       false as went_back, null::text as last, false as elsewhere,
+       {stored_columns},
+       stored.args, stored.kwargs, stored.options
+{stored_rows}
 
 /* celery_pecker:take_over */
 -- Code declares these entries: claims under the version of a stored schedule win nothing
 -- from here on, and those of code do. A row that is being edited is passed over, never
 -- waited for: the next look finds it.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 held as materialized (
     select task.name
     from {schema}.pecker_tasks as task
@@ -217,9 +140,7 @@ returning task.name
 
 /* celery_pecker:read_abandoned */
 -- Stored schedules whose name was code's, and no living code declares it any more.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select declared.name
 from clock, {schema}.pecker_declarations as declared
 join {schema}.pecker_schedules as stored on stored.name = declared.name
@@ -234,9 +155,7 @@ limit 1000
 -- as of a new entry. The row's version is checked once more: it may have been edited.
 -- Code that died before it could take the row over (an edit held it) leaves the stored
 -- version there, and a declaration of its own: then nothing but that is mended.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 held as materialized (
     select stored.name, stored.version, wanted.task, wanted.schedule, wanted.delivery,
            wanted.period_us, wanted.timeout_us, wanted.run, stored.countdown_us

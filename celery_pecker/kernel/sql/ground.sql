@@ -1,3 +1,13 @@
+/* part:clock */
+-- What time it is, read once for a statement (I1).
+clock as materialized (
+    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
+)
+
+/* part:us */
+-- An instant, or a duration, as whole microseconds.
+(extract(epoch from $1) * 1000000)::bigint
+
 /* celery_pecker:read_server */
 -- What the replica stands on, asked once per connection.
 select current_setting('server_version_num')::integer as server,

@@ -1,9 +1,29 @@
+/* part:latest_bad */
+-- Of two slots that ended badly the later one.
+(bad_era, bad_due, bad_at, bad_report, bad_host, bad_error) = (
+    select era, due, at, report, host, error
+    from (values
+        (kept.bad_era, kept.bad_due, kept.bad_at, kept.bad_report,
+         kept.bad_host, kept.bad_error),
+        (excluded.bad_era, excluded.bad_due, excluded.bad_at, excluded.bad_report,
+         excluded.bad_host, excluded.bad_error)
+    ) as slot (era, due, at, report, host, error)
+    order by era desc nulls last, due desc, at desc
+    limit 1)
+
+/* part:latest */
+-- Of two slots of a kind the later one.
+($1_era, $1_due) = (
+    select era, due
+    from (values (kept.$1_era, kept.$1_due),
+                 (excluded.$1_era, excluded.$1_due)) as slot (era, due)
+    order by era desc nulls last, due desc
+    limit 1)
+
 /* celery_pecker:write_history */
 -- Writes pages of reports, each whole: the same page again changes nothing, so that an
 -- answer that got lost does no harm. In the order of names, as everywhere.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 insert into {schema}.pecker_history
     (name, first_due, era, holder, host, last_due, written_at,
      due_us, epoch, at_us, report)
@@ -20,12 +40,7 @@ from clock,
     )
 order by page.name
 on conflict (name, first_due, era, holder) do update
-set last_due = excluded.last_due,
-    written_at = excluded.written_at,
-    due_us = excluded.due_us,
-    epoch = excluded.epoch,
-    at_us = excluded.at_us,
-    report = excluded.report
+set {excluded(last_due, written_at, due_us, epoch, at_us, report)}
 
 /* celery_pecker:prune_history */
 -- Removes pages all of whose slots lie before the last so many of their entry, whichever process
@@ -80,9 +95,7 @@ select (select count(*) from pages) + (select count(*) from outcomes) as dropped
 -- from the first slot that was sent since. Where no worker has reported of any entry for a week
 -- nothing follows from silence, since plain workers cannot; unless one did of all that was sent of
 -- the entry before. Local runs are not sent: their process reports of them and of nothing else.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 workers as materialized (
     select coalesce(
         (select max(reported_day) from {schema}.pecker_outcomes)
@@ -146,38 +159,14 @@ set published = kept.published + excluded.published,
     refused_overtaken = kept.refused_overtaken + excluded.refused_overtaken,
     refused_unknown = kept.refused_unknown + excluded.refused_unknown,
     refused_repeated = kept.refused_repeated + excluded.refused_repeated,
-    (good_era, good_due) = (
-        select era, due
-        from (values (kept.good_era, kept.good_due),
-                     (excluded.good_era, excluded.good_due)) as slot (era, due)
-        order by era desc nulls last, due desc
-        limit 1),
-    (sent_era, sent_due) = (
-        select era, due
-        from (values (kept.sent_era, kept.sent_due),
-                     (excluded.sent_era, excluded.sent_due)) as slot (era, due)
-        order by era desc nulls last, due desc
-        limit 1),
-    (reported_era, reported_due) = (
-        select era, due
-        from (values (kept.reported_era, kept.reported_due),
-                     (excluded.reported_era, excluded.reported_due)) as slot (era, due)
-        order by era desc nulls last, due desc
-        limit 1),
+    {latest(good)},
+    {latest(sent)},
+    {latest(reported)},
     report_by = case
         when excluded.reported_due is null and excluded.report_by is not null
         then coalesce(kept.unreported_at, excluded.report_by)
         else excluded.report_by end,
-    (bad_era, bad_due, bad_at, bad_report, bad_host, bad_error) = (
-        select era, due, at, report, host, error
-        from (values
-            (kept.bad_era, kept.bad_due, kept.bad_at, kept.bad_report,
-             kept.bad_host, kept.bad_error),
-            (excluded.bad_era, excluded.bad_due, excluded.bad_at, excluded.bad_report,
-             excluded.bad_host, excluded.bad_error)
-        ) as slot (era, due, at, report, host, error)
-        order by era desc nulls last, due desc, at desc
-        limit 1),
+    {latest_bad},
     (unsent_era, unsent_due, unsent_at, unsent_report, unsent_error) = (
         select era, due, at, report, error
         from (values

@@ -2,9 +2,7 @@
 -- Keep which tasks a request recorded, in its transaction: a request that comes again
 -- under its key is answered with them. A row is the answer only to the request that wrote it first;
 -- a second one waits here until the first has committed, and then gets no row.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 insert into {schema}.pecker_intake_keys (key, digest, task_ids, created_at)
 select %(key)s::text, %(digest)s::bytea, %(task_ids)s::text[], clock.now
 from clock
@@ -19,9 +17,7 @@ where key = %(key)s::text
 
 /* celery_pecker:prune_intake_keys */
 -- Forget the keys of requests that are not sent again.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 delete from {schema}.pecker_intake_keys
 where key in (
     select key

@@ -1,9 +1,7 @@
 /* celery_pecker:renew_life */
 -- This process life has these runs in hand. No row changes where it has none yet, or where a
 -- sweep has removed it: then its runs were called lost.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_lives as life
 set seen_at = clock.now,
     names = %(names)s::text[],
@@ -14,19 +12,13 @@ from clock
 where life.holder = %(holder)s
 
 /* celery_pecker:begin_life */
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 insert into {schema}.pecker_lives (holder, host, seen_at, names, due_us, eras, epochs)
 select %(holder)s, %(host)s::text, clock.now, %(names)s::text[], %(dues)s::bigint[],
        %(eras)s::integer[], %(epochs)s::bigint[]
 from clock
 on conflict (holder) do update
-set seen_at = excluded.seen_at,
-    names = excluded.names,
-    due_us = excluded.due_us,
-    eras = excluded.eras,
-    epochs = excluded.epochs
+set {excluded(seen_at, names, due_us, eras, epochs)}
 
 /* celery_pecker:end_life */
 -- It has no run in hand any more.
@@ -37,9 +29,7 @@ where life.holder = %(holder)s
 -- Runs that a sweep called lost go on: their process was frozen, or cut off. The entry is not
 -- failing for that any more; what was counted stays, because a counter that falls is read as
 -- one that began anew. The answer is the time, which is later than that of the sweep.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 taken as (
     update {schema}.pecker_outcomes as kept
     set bad_era = null, bad_due = null, bad_at = null, bad_report = null,
@@ -51,16 +41,14 @@ taken as (
         and kept.bad_era = run.era
         and kept.bad_due = timestamptz 'epoch' + run.due_us * interval '1 microsecond'
 )
-select (extract(epoch from clock.now) * 1000000)::bigint as now
+select {us(clock.now)} as now
 from clock
 
 /* celery_pecker:read_lives */
 -- Process lives that have runs in hand, those that were renewed just now left out: of a
 -- thousand workers that live hardly one is read. An instant ahead of the clock (it stepped back) says
 -- nothing, so it is read, too.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select life.holder, life.seen_at
 from clock, {schema}.pecker_lives as life
 where life.seen_at < clock.now - %(renewal)s * interval '1 second'
@@ -73,9 +61,7 @@ limit 1000
 -- any time, and of two sweepers one removes the row. A life that is renewed meanwhile
 -- has another seen_at, and keeps its row (I3). The page of reports has a holder of its own,
 -- because each process writes its own pages whole.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 gone as (
     delete from {schema}.pecker_lives as life
     using unnest(%(holders)s::uuid[], %(seen)s::timestamptz[]) as silent (holder, seen_at)
@@ -102,7 +88,7 @@ pages as (
            max(runs.due_at), clock.now,
            array_agg(runs.due_us order by runs.due_us),
            array_agg(runs.epoch order by runs.due_us),
-           array_agg((extract(epoch from clock.now) * 1000000)::bigint),
+           array_agg({us(clock.now)}),
            array_agg(15::smallint)
     from clock, runs
     group by runs.name, runs.era, clock.now
@@ -116,13 +102,4 @@ from clock, runs
 order by runs.name, runs.era desc, runs.due_at desc
 on conflict (name) do update
 set lost = kept.lost + excluded.lost,
-    (bad_era, bad_due, bad_at, bad_report, bad_host, bad_error) = (
-        select era, due, at, report, host, error
-        from (values
-            (kept.bad_era, kept.bad_due, kept.bad_at, kept.bad_report,
-             kept.bad_host, kept.bad_error),
-            (excluded.bad_era, excluded.bad_due, excluded.bad_at, excluded.bad_report,
-             excluded.bad_host, excluded.bad_error)
-        ) as slot (era, due, at, report, host, error)
-        order by era desc nulls last, due desc, at desc
-        limit 1)
+    {latest_bad}

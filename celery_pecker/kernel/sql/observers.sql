@@ -1,11 +1,36 @@
+/* part:place */
+-- Where an observer is, if it is not deleted.
+when o.parked_at is not null then 'parked'
+when o.node is null then 'waiting'
+when o.status = 'on_deleting' then 'stopping'
+when o.not_before > clock.now then 'retrying'
+else 'running'
+
+/* part:load */
+-- Hosts, with what each holds.
+from {schema}.pecker_observer_nodes as n
+cross join clock
+left join lateral (
+    select sum(o.weight) as weight, count(*) as count
+    from {schema}.pecker_observers as o
+    where o.node = n.node
+) as held on true
+
+/* part:asked_observer */
+before as materialized (
+    select o.status
+    from {schema}.pecker_observers as o
+    where o.name = %(name)s::text
+    order by o.status = 'deleted', o.id desc
+    limit 1
+)
+
 /* celery_pecker:start_observer */
 -- In the caller's transaction: one row, and nothing where the name is taken, the kind
 -- is unknown, the weight is above every capacity, or `refuse` is set and no host has
 -- room. What stood in the way is in the answer. Capacities are looked at, not locked:
 -- two that start at once may both find the last room, and one of them waits.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 declared as materialized (
     select coalesce(%(weight)s::integer, max(k.weight)) as weight,
            max(k.on_parked) as on_parked,
@@ -73,16 +98,8 @@ select kind from {schema}.pecker_observer_kinds order by kind
 -- Asks for the end of an observer, once and for good: what no host runs is deleted at
 -- once; a host that runs it finds the order at its next look, or the host that buries it
 -- does. Answers what it was before; no row: there never was one of this name.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
-before as materialized (
-    select o.status
-    from {schema}.pecker_observers as o
-    where o.name = %(name)s::text
-    order by o.status = 'deleted', o.id desc
-    limit 1
-),
+with {clock},
+{asked_observer},
 asked as (
     update {schema}.pecker_observers as o
     set status = case when o.node is null then 'deleted' else 'on_deleting' end,
@@ -112,16 +129,8 @@ where asked.id is not null or before.status is not null
 /* celery_pecker:restart_observer */
 -- A parked one is taken by a host again, with all its retries; the life of one that
 -- runs is ended, and another one begins in its place.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
-before as materialized (
-    select o.status
-    from {schema}.pecker_observers as o
-    where o.name = %(name)s::text
-    order by o.status = 'deleted', o.id desc
-    limit 1
-),
+with {clock},
+{asked_observer},
 asked as (
     update {schema}.pecker_observers as o
     set restart = case when o.node is not null then o.epoch end,
@@ -148,18 +157,12 @@ where asked.id is not null or before.status is not null
 
 /* celery_pecker:list_observers */
 -- What there is, by name: those that are there before those that are deleted.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 shown as materialized (
     select o.*,
            case
                when o.status = 'deleted' then 'gone'
-               when o.parked_at is not null then 'parked'
-               when o.node is null then 'waiting'
-               when o.status = 'on_deleting' then 'stopping'
-               when o.not_before > clock.now then 'retrying'
-               else 'running'
+               {place}
            end as place
     from {schema}.pecker_observers as o, clock
     where (%(name)s::text is null or o.name = %(name)s::text)
@@ -180,20 +183,12 @@ limit %(most)s::integer
 
 /* celery_pecker:list_observer_nodes */
 -- Hosts with their load and what is left of their leases; the dead on request.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select n.node::text, n.name, n.pid, n.state, n.capacity,
        coalesce(held.weight, 0), coalesce(held.count, 0), n.kinds,
        extract(epoch from n.leased_until - clock.now)::float8,
        n.started_at, n.left_at
-from {schema}.pecker_observer_nodes as n
-cross join clock
-left join lateral (
-    select sum(o.weight) as weight, count(*) as count
-    from {schema}.pecker_observers as o
-    where o.node = n.node
-) as held on true
+{load}
 where %(dead)s::boolean or n.state <> 'dead'
 order by n.name, n.started_at
 

@@ -3,9 +3,7 @@
 -- (drains), also as a process that died, goes on with that; so does one beside a host that
 -- has grown, which drains since it was started: else it would take what the drain gives
 -- away.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 declared as (
     insert into {schema}.pecker_observer_kinds as k
         (kind, weight, on_parked, on_moved, seen_at)
@@ -45,9 +43,7 @@ from clock
 --           clock stepped back: it is cut, or a dead host would stay for as long.
 -- waiting:  the earliest of each kind is one step in the index. A search for any that is
 --           due was planned as a scan of the table where 50,000 are for later.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 me as (
     update {schema}.pecker_observer_nodes as n
     set since = case when n.leased_until <= clock.now then clock.now
@@ -129,9 +125,7 @@ select (select state from me) as state,
 -- meanwhile. A row whose guard a frozen process still holds is passed over; it is freed
 -- when the server has ended that transaction. The order is the index's: without it the
 -- planner, which knows few hosts, scanned the table for the first thousand.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 orphans as materialized (
     select o.id
     from {schema}.pecker_observers as o
@@ -167,9 +161,7 @@ select count(*) from freed
 /* celery_pecker:end_observer_node */
 -- The process of this host has ended, as its supervisor knows, or it leaves by itself.
 -- Returns whether people drained it: the process that is started in its place goes on so.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 before as materialized (
     select n.node, n.state = 'draining' and n.left_at is null as drained
     from {schema}.pecker_observer_nodes as n
@@ -184,9 +176,7 @@ returning before.drained
 
 /* celery_pecker:drain_observer_node */
 -- Of its own accord, because it ends (left_at): its successor is not to drain as well.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_observer_nodes as n
 set state = 'draining', left_at = clock.now
 from clock
@@ -194,19 +184,11 @@ where n.node = %(node)s::uuid and n.state = 'up'
 
 /* celery_pecker:survey_observers */
 -- How the load lies: living hosts with what they hold, and what waits, by kind.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 hosts as (
     select n.node, n.state, n.capacity, n.kinds, coalesce(held.weight, 0) as weight,
            coalesce(held.count, 0) as count
-    from {schema}.pecker_observer_nodes as n
-    cross join clock
-    left join lateral (
-        select sum(o.weight) as weight, count(*) as count
-        from {schema}.pecker_observers as o
-        where o.node = n.node
-    ) as held on true
+    {load}
     where n.state <> 'dead' and n.leased_until > clock.now
 ),
 waiting as (
@@ -233,9 +215,7 @@ select null, null, null, array[kind], weight, count, age::float8 from waiting
 -- kinds there is; they stay so until the commit, and other hosts pass by them. So some
 -- more are looked at than are locked: hosts that claim at once find others, and so does a
 -- host of little room beside a transaction that stops the oldest and stays open.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 alive as materialized (
     select n.node
     from {schema}.pecker_observer_nodes as n, clock
@@ -282,7 +262,7 @@ taken as (
     set node = %(node)s::uuid,
         last_node = %(node)s::uuid,
         status = 'processing',
-        epoch = greatest(o.epoch + 1, (extract(epoch from clock.now) * 1000000)::bigint),
+        epoch = greatest(o.epoch + 1, {us(clock.now)}),
         moves = o.moves + (o.last_node is distinct from %(node)s::uuid and o.epoch > 0)::integer,
         restart = null,
         modified_at = clock.now
@@ -365,9 +345,7 @@ select id from lost
 -- What a host holds by the table and does not run: its trust window closed and no host
 -- buried it. They begin anew, with new epochs, in its own place; a draining host takes
 -- them to end them, else no host would run them while it lives.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 alive as materialized (
     select n.node
     from {schema}.pecker_observer_nodes as n, clock
@@ -385,7 +363,7 @@ lost as materialized (
 ),
 taken as (
     update {schema}.pecker_observers as o
-    set epoch = greatest(o.epoch + 1, (extract(epoch from clock.now) * 1000000)::bigint),
+    set epoch = greatest(o.epoch + 1, {us(clock.now)}),
         restart = null,
         modified_at = clock.now
     from lost, clock
@@ -404,9 +382,7 @@ select id, epoch from taken
 /* celery_pecker:read_observers */
 -- What was taken, after the claim's commit: no lock is held while it comes. Only what
 -- failed waits for its next try: another instant is ahead because the clock stepped back.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select o.id, o.epoch, o.name, o.kind, o.args::text, o.weight, o.state::text, o.failures,
        case when o.failures = 0 then 0
             else greatest(extract(epoch from o.not_before - clock.now), 0) end::float8
@@ -435,9 +411,7 @@ limit %(most)s
 --
 -- A restart that was asked for while the report was on its way is obeyed all the same:
 -- what failed keeps the order, what would be parked waits for a host.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 reports as materialized (
     select r.id, r.epoch, r.report, r.delay, r.failures, r.error
     from unnest(%(ids)b::bigint[], %(epochs)b::bigint[], %(reports)b::text[],
@@ -462,7 +436,7 @@ changed as (
         end,
         epoch = case
             when r.report = 'again' and o.status <> 'on_deleting' then
-                greatest(o.epoch + 1, (extract(epoch from clock.now) * 1000000)::bigint)
+                greatest(o.epoch + 1, {us(clock.now)})
             else o.epoch end,
         restart = case when r.report = 'failed' then o.restart end,
         not_before = case r.report
@@ -542,9 +516,7 @@ returning o.id
 -- an hour that hold nothing: some thousand at a time.
 --
 -- stepped: written before the clock stepped back, they would wait until it is there again
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 old as (
     delete from {schema}.pecker_observer_history
     where id in (
@@ -591,9 +563,7 @@ where id in (
 
 /* celery_pecker:take_observer_notices */
 -- Signatures to send: for so long no other host sends them.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 due as materialized (
     select id
     from {schema}.pecker_observer_notices

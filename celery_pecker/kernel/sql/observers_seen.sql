@@ -1,16 +1,10 @@
 /* celery_pecker:summarize_observers */
 -- What there is of each kind in each place, without the deleted, and for how long the
 -- oldest that a host may take has waited. Reads the whole table.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select o.kind,
        case
-           when o.parked_at is not null then 'parked'
-           when o.node is null then 'waiting'
-           when o.status = 'on_deleting' then 'stopping'
-           when o.not_before > clock.now then 'retrying'
-           else 'running'
+           {place}
        end as place,
        count(*), sum(o.weight)::bigint, sum(o.moves)::bigint,
        max(extract(epoch from clock.now - greatest(o.not_before, o.modified_at)))
@@ -24,17 +18,11 @@ order by 1, 2
 /* celery_pecker:search_observers */
 -- A page of observers: those that need a look first, then by name. The last column says
 -- how many there are on all pages.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 placed as materialized (
     select o.id, o.name,
            case
-               when o.parked_at is not null then 'parked'
-               when o.node is null then 'waiting'
-               when o.status = 'on_deleting' then 'stopping'
-               when o.not_before > clock.now then 'retrying'
-               else 'running'
+               {place}
            end as place
     from {schema}.pecker_observers as o, clock
     where o.status <> 'deleted'
@@ -68,9 +56,7 @@ order by c.rank nulls last, o.name
 /* celery_pecker:count_observer_notices */
 -- Signatures of on_parked and on_moved that could not be sent so far: how many, for how
 -- long the oldest, and why. The error of the one that was tried most often stands for all.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 failing as materialized (
     select n.created_at, n.tries, n.last_error
     from {schema}.pecker_observer_notices as n

@@ -1,3 +1,16 @@
+/* part:message_values */
+clock.now + %(delay)s::float8 * interval '1 second', %(mode)s::smallint,
+%(priority)s::smallint, %(task)s::text, %(task_id)s::text, %(exchange)s::text,
+%(routing_key)s::text, %(content_type)s::text, %(content_encoding)s::text,
+%(declare)s::text, %(headers)s::text, %(properties)s::text, %(body)s::bytea
+
+/* part:insert_message */
+insert into {schema}.pecker_outbox (
+    due_at, mode, priority, task, task_id, exchange, routing_key, content_type,
+    content_encoding, declare, headers, properties, body, created_at
+)
+select
+
 /* celery_pecker:outbox_writable */
 -- Whether the table of the outbox is there and may be written: asked once for each
 -- database before the first message, so that a transaction is not spoilt by an error.
@@ -10,18 +23,9 @@ left join pg_class as c on c.relnamespace = n.oid and c.relname = %(table)s
 
 /* celery_pecker:record_message */
 -- One message joins the transaction. A delay counts from now on by the database's clock.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-insert into {schema}.pecker_outbox (
-    due_at, mode, priority, task, task_id, exchange, routing_key, content_type,
-    content_encoding, declare, headers, properties, body, created_at
-)
-select
-    clock.now + %(delay)s::float8 * interval '1 second', %(mode)s::smallint,
-    %(priority)s::smallint, %(task)s::text, %(task_id)s::text, %(exchange)s::text,
-    %(routing_key)s::text, %(content_type)s::text, %(content_encoding)s::text,
-    %(declare)s::text, %(headers)s::text, %(properties)s::text, %(body)s::bytea,
+with {clock}
+{insert_message}
+    {message_values},
     clock.now
 from clock
 
@@ -30,18 +34,13 @@ from clock
 -- task_id. The waiting row stays locked until the caller's transaction ends, so that no
 -- relay takes it before. A relay that takes a row sets its key to null: from then on it does not
 -- wait, and may have been run before the data of the caller could be seen.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 insert into {schema}.pecker_outbox as o (
     due_at, mode, priority, task, task_id, exchange, routing_key, content_type,
     content_encoding, declare, headers, properties, body, dedupe_key, created_at
 )
 select
-    clock.now + %(delay)s::float8 * interval '1 second', %(mode)s::smallint,
-    %(priority)s::smallint, %(task)s::text, %(task_id)s::text, %(exchange)s::text,
-    %(routing_key)s::text, %(content_type)s::text, %(content_encoding)s::text,
-    %(declare)s::text, %(headers)s::text, %(properties)s::text, %(body)s::bytea,
+    {message_values},
     %(dedupe_key)s::text, clock.now
 from clock
 on conflict (dedupe_key) where dedupe_key is not null
@@ -52,14 +51,8 @@ returning o.task_id
 -- Many messages of one task join the transaction: what they share is sent once. What
 -- differs is JSON, which has no control characters: one text of each, cut at chr(30),
 -- since drivers quote the elements of an array one by one.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-insert into {schema}.pecker_outbox (
-    due_at, mode, priority, task, task_id, exchange, routing_key, content_type,
-    content_encoding, declare, headers, properties, body, created_at
-)
-select
+with {clock}
+{insert_message}
     clock.now + %(delay)s::float8 * interval '1 second', %(mode)s::smallint,
     %(priority)s::smallint, %(task)s::text, m.task_id, %(exchange)s::text,
     %(routing_key)s::text, %(content_type)s::text, %(content_encoding)s::text,
@@ -75,14 +68,8 @@ order by m.place
 
 /* celery_pecker:record_messages */
 -- Many messages join the transaction, in their order, in one round trip.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-insert into {schema}.pecker_outbox (
-    due_at, mode, priority, task, task_id, exchange, routing_key, content_type,
-    content_encoding, declare, headers, properties, body, created_at
-)
-select
+with {clock}
+{insert_message}
     clock.now + m.delay * interval '1 second', m.mode, m.priority, m.task, m.task_id,
     m.exchange, m.routing_key, m.content_type, m.content_encoding, m.declare,
     m.headers, m.properties, m.body, clock.now

@@ -9,9 +9,7 @@
 -- A row with a dedupe_key is taken only if no caller holds it, which would have recorded
 -- another under this key; once taken it has no key, since from then on it may run before
 -- what a caller writes can be seen. `last` stays below a row that was passed over.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 seen as materialized (
     select turn, coalesce(%(above)s::bigint, passed) as above
     from {schema}.pecker_outbox_turn
@@ -94,7 +92,7 @@ gathered as materialized (
 batch as (
     insert into {schema}.pecker_outbox_batches
         (token, ids, holder, epoch, hold, held_until, created_at)
-    select %(token)s, ids, %(holder)s, (extract(epoch from clock.now) * 1000000)::bigint,
+    select %(token)s, ids, %(holder)s, {us(clock.now)},
            %(hold)s * interval '1 second',
            clock.now + %(hold)s * interval '1 second', clock.now
     from gathered, clock
@@ -171,9 +169,7 @@ vacuum (skip_locked, truncate off, parallel 0) {schema}.pecker_outbox
 -- One batch whose holder did not finish it in time: whole, under its own token, so that
 -- Redis adds nothing that it has. Of batches first the one that waits longest. `mine`:
 -- also one of this relay, which does not know of it: the reply of its claim was lost.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 lapsed as materialized (
     select batch
     from {schema}.pecker_outbox_batches
@@ -184,7 +180,7 @@ lapsed as materialized (
 )
 update {schema}.pecker_outbox_batches as b
 set holder = %(holder)s,
-    epoch = greatest(b.epoch + 1, (extract(epoch from clock.now) * 1000000)::bigint),
+    epoch = greatest(b.epoch + 1, {us(clock.now)}),
     hold = %(hold)s * interval '1 second',
     held_until = clock.now + %(hold)s * interval '1 second',
     tries = b.tries + 1
@@ -196,9 +192,7 @@ returning b.batch, b.token, b.epoch, b.ids, b.alone, b.tries
 -- A hold that ends later than a whole hold from now was taken before the clock stepped
 -- back: it would keep a dead relay's batch for as long as the step. It ends one hold
 -- from now, which a living holder has given up by then.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 ahead as materialized (
     select batch
     from {schema}.pecker_outbox_batches, clock
@@ -248,9 +242,7 @@ select (select count(*) from closed) as closed, (select count(*) from sent) as s
 -- Some of a batch leave it: `sent` are on the broker and deleted, `parked` are put
 -- aside with their errors, `apart` go into a batch of their own, to be sent one by
 -- one under its own token. A batch with nothing left in it goes.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 mine as materialized (
     select *
     from {schema}.pecker_outbox_batches
@@ -306,9 +298,7 @@ select (select count(*) from mine) as held, (select batch from apart) as apart
 /* celery_pecker:release_outbox_batch */
 -- Give a batch back: the first relay after the wait tries it again. At most `tries` of
 -- its tries count on.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_outbox_batches as b
 set held_until = clock.now + %(wait)s * interval '1 second',
     tries = least(b.tries, %(tries)s)
@@ -317,9 +307,7 @@ where b.batch = %(batch)s and b.epoch = %(epoch)s
 
 /* celery_pecker:announce_relay */
 -- This relay is there; return how many are. Those unseen for an hour are forgotten.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 forgotten as (
     delete from {schema}.pecker_outbox_relays
     using clock

@@ -1,12 +1,25 @@
+/* part:rows_to_change */
+-- The next rows that were named, but for those that a relay has in hand.
+select o.id
+from {schema}.pecker_outbox as o
+where o.id > %(above)s
+    and (%(ids)s::bigint[] is null or o.id = any (%(ids)s::bigint[]))
+    and (%(tasks)s::text[] is null or o.task = any (%(tasks)s::text[]))
+    and (%(parked)s::boolean is null or (o.parked_at is not null) = %(parked)s)
+    and coalesce(o.attempt, 0) >= %(attempts_from)s
+    and o.id not in (
+        select unnest(ids) from {schema}.pecker_outbox_batches)
+order by o.id
+limit %(most)s
+for update skip locked
+
 /* celery_pecker:claim_outbox_pushes */
 -- Rows of mode 1 that are due: a message is sent for each. The claim moves due_at, so
 -- that two replicas do not send at once, and a message that the broker forgot is sent
 -- again: after holds[n] seconds, n messages having been sent since the last run began.
 -- It counts no attempt: a run does that when it starts.
 -- Tasks are found one by one in the index, and each has its share of `most`.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 wanted as materialized (
     with recursive walk (task) as (
         select (
@@ -79,15 +92,13 @@ where o.id = any (%(ids)b::bigint[])
 -- tells its row from one of the same number in another table.
 -- A row that has had `last` attempts, the last of them without a reported
 -- end, is parked.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 started as (
     update {schema}.pecker_outbox as o
     set attempt = coalesce(o.attempt, 0) + 1,
         epoch = greatest(
             coalesce(o.epoch, 0) + 1,
-            (extract(epoch from clock.now) * 1000000)::bigint),
+            {us(clock.now)}),
         running = true,
         pushes = null,
         dedupe_key = null,
@@ -139,9 +150,7 @@ left join {schema}.pecker_outbox as o on o.id = %(id)s and o.task_id = %(task_id
 -- Rows of mode 2 that are due start here, at most so many, of the tasks that are named:
 -- those that this worker has. The first named come first, so the caller turns them
 -- round. Else as start_outbox_run.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 due as materialized (
     select one.id, coalesce(one.attempt, 0) >= known.last as over,
            interval '1 second' * greatest(known.floor, (%(holds)s::float8[])[
@@ -165,8 +174,7 @@ due as materialized (
 )
 update {schema}.pecker_outbox as o
 set attempt = coalesce(o.attempt, 0) + case when due.over then 0 else 1 end,
-    epoch = greatest(
-        coalesce(o.epoch, 0) + 1, (extract(epoch from clock.now) * 1000000)::bigint),
+    epoch = greatest(coalesce(o.epoch, 0) + 1, {us(clock.now)}),
     running = case when not due.over then true end,
     dedupe_key = null,
     held_at = clock.now,
@@ -185,9 +193,7 @@ returning o.id, o.task, o.attempt, o.epoch,
 /* celery_pecker:end_outbox_run */
 -- The task has succeeded: its row goes, in a transaction of its own, if no later run
 -- has it by now (I3). The log keeps the newest `kept`.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 gone as (
     delete from {schema}.pecker_outbox
     where id = %(id)s and epoch = %(epoch)s
@@ -221,9 +227,7 @@ select count(*) from gone
 -- The run has failed: the row keeps its error and waits for the rest of its hold. After
 -- the last attempt it is parked, and so is one whose message no broker takes. Of a
 -- message that is not run the task id counts, as for a start.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 update {schema}.pecker_outbox as o
 set running = null,
     last_error = %(error)s,
@@ -235,9 +239,7 @@ where o.id = %(id)s and coalesce(o.epoch, 0) = %(epoch)s
 /* celery_pecker:shorten_outbox_run_holds */
 -- A hold that began later than now was taken before the clock stepped back: it would
 -- last for as long as the step. It begins now.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 ahead as materialized (
     select o.id
     from {schema}.pecker_outbox as o
@@ -262,21 +264,14 @@ from {schema}.pecker_outbox_load
 
 /* celery_pecker:set_outbox_load */
 -- All of it is set; null: the default.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 insert into {schema}.pecker_outbox_load as load
     (threads, pause_empty, pause_error, pause_done, only_tasks, changed_at)
 select %(threads)s::smallint, %(pause_empty)s::real, %(pause_error)s::real,
        %(pause_done)s::real, %(only_tasks)s::text[], clock.now
 from clock
 on conflict (id) do update
-set threads = excluded.threads,
-    pause_empty = excluded.pause_empty,
-    pause_error = excluded.pause_error,
-    pause_done = excluded.pause_done,
-    only_tasks = excluded.only_tasks,
-    changed_at = excluded.changed_at
+set {excluded(threads, pause_empty, pause_error, pause_done, only_tasks, changed_at)}
 
 /* celery_pecker:change_outbox */
 -- By hand, `most` rows at a time, in the order of ids from above `above` on: when they
@@ -285,22 +280,9 @@ set threads = excluded.threads,
 -- goes on keeps its hold, unless an operator says that it has ended. Rows that are being
 -- claimed at this very moment, or are in a relay's batch, are passed over: a row that
 -- came back into a batch that was sent without it would be deleted with it.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 chosen as materialized (
-    select o.id
-    from {schema}.pecker_outbox as o
-    where o.id > %(above)s
-        and (%(ids)s::bigint[] is null or o.id = any (%(ids)s::bigint[]))
-        and (%(tasks)s::text[] is null or o.task = any (%(tasks)s::text[]))
-        and (%(parked)s::boolean is null or (o.parked_at is not null) = %(parked)s)
-        and coalesce(o.attempt, 0) >= %(attempts_from)s
-        and o.id not in (
-            select unnest(ids) from {schema}.pecker_outbox_batches)
-    order by o.id
-    limit %(most)s
-    for update skip locked
+    {rows_to_change}
 ),
 changed as (
     update {schema}.pecker_outbox as o
@@ -311,7 +293,7 @@ changed as (
         epoch = case when o.mode > 0
             and (%(ended)s or o.running is null or o.held_until <= clock.now)
             then greatest(coalesce(o.epoch, 0) + 1,
-                (extract(epoch from clock.now) * 1000000)::bigint)
+                {us(clock.now)})
             else o.epoch end,
         pushes = null,
         parked_at = case %(park)s::boolean
@@ -328,18 +310,7 @@ select count(*), max(id) from changed
 /* celery_pecker:drop_outbox */
 -- By hand: rows go, whatever became of them. As change_outbox.
 with chosen as materialized (
-    select o.id
-    from {schema}.pecker_outbox as o
-    where o.id > %(above)s
-        and (%(ids)s::bigint[] is null or o.id = any (%(ids)s::bigint[]))
-        and (%(tasks)s::text[] is null or o.task = any (%(tasks)s::text[]))
-        and (%(parked)s::boolean is null or (o.parked_at is not null) = %(parked)s)
-        and coalesce(o.attempt, 0) >= %(attempts_from)s
-        and o.id not in (
-            select unnest(ids) from {schema}.pecker_outbox_batches)
-    order by o.id
-    limit %(most)s
-    for update skip locked
+    {rows_to_change}
 ),
 gone as (
     delete from {schema}.pecker_outbox as o

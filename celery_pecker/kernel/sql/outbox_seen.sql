@@ -8,9 +8,7 @@
 --       is when the message is sent again, so it would count as later, however long no
 --       worker takes it. It has been due since the first push at the latest: each hold
 --       is twice the one before, up to a cap, which makes this too young at most.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 taken as materialized (
     select unnest(ids) as id from {schema}.pecker_outbox_batches
 ),
@@ -119,9 +117,7 @@ where n.nspname = %(schema)s::text and c.relname = any (%(indexes)s::text[])
 
 /* celery_pecker:read_outbox_relays */
 -- Live relays, and how much each has sent lately, by task.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select host, pid, sent, retried, parked, broker, rates::text,
        extract(epoch from clock.now - seen_at)::float8 as seen
 from {schema}.pecker_outbox_relays, clock
@@ -130,9 +126,7 @@ order by host, pid, holder
 
 /* celery_pecker:read_outbox_rate */
 -- Runs that were done per second in the last minute, by task, of modes 1 and 2.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select task, count(*) / 60.0::float8 as rate
 from {schema}.pecker_outbox_done, clock
 where done_at > clock.now - interval '1 minute'
@@ -142,9 +136,7 @@ group by task
 -- Rows for people: those with the most attempts first, then the oldest. Both halves
 -- walk an index, and only `most` rows of each are read whole. What was sent and started
 -- no run has been due since then, as in count_outbox.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 taken as materialized (
     select unnest(ids) as id from {schema}.pecker_outbox_batches
 ),

@@ -1,3 +1,26 @@
+/* part:living */
+-- Whether a process lives that runs entries itself, and one that sends them.
+living as materialized (
+    select coalesce(bool_or(replica.kind = 'local'), false) as local,
+           coalesce(bool_or(replica.kind <> 'local'), false) as dispatch
+    from {schema}.pecker_replicas as replica, clock
+    where replica.seen_at > clock.now - %(term)s * interval '1 second'
+)
+
+/* part:entry_columns */
+task.name, declared.task, declared.schedule, declared.run, declared.delivery,
+declared.period_us, declared.timeout_us, {us(task.executed_at)} as last,
+task.epoch, task.era, task.missed, task.paused,
+coalesce(declared.declared_until >= clock.now, false) as declared,
+case declared.run when 'local' then living.local else living.dispatch end as claimed
+
+/* part:known_outcomes */
+-- Entries that ran, with what code declares of them.
+from clock,
+    {schema}.pecker_outcomes as outcome
+    join {schema}.pecker_tasks as task on task.name = outcome.name
+    join {schema}.pecker_declarations as declared on declared.name = outcome.name
+
 /* celery_pecker:list_entries */
 -- One page of the entries, searched and sorted, for people. The states, and what is
 -- overdue, follow from the rows alone:
@@ -18,15 +41,8 @@
 -- only where it sorts, in the last reports of each: 5 to 10 us an entry. All else is joined for the
 -- rows of the page alone. What was published (1), or started (10) here and by no
 -- broker, tells how late a slot was: reports of workers (which have a host) do not.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
-living as materialized (
-    select coalesce(bool_or(replica.kind = 'local'), false) as local,
-           coalesce(bool_or(replica.kind <> 'local'), false) as dispatch
-    from {schema}.pecker_replicas as replica, clock
-    where replica.seen_at > clock.now - %(term)s * interval '1 second'
-),
+with {clock},
+{living},
 listed as materialized (
     select task.name,
            case %(order)s::text when 'task' then declared.task collate "C" end as word,
@@ -86,14 +102,8 @@ page as materialized (
         limit %(limit)s offset %(offset)s
     ) as sorted
 )
-select (extract(epoch from clock.now) * 1000000)::bigint as now,
-       counted.entries,
-       task.name, declared.task, declared.schedule, declared.run, declared.delivery,
-       declared.period_us, declared.timeout_us,
-       (extract(epoch from task.executed_at) * 1000000)::bigint as last,
-       task.epoch, task.era, task.missed, task.paused,
-       coalesce(declared.declared_until >= clock.now, false) as declared,
-       case declared.run when 'local' then living.local else living.dispatch end as claimed,
+select {us(clock.now)} as now, counted.entries,
+       {entry_columns},
        task.holder, replica.host, seen.spark
 from clock
 cross join living
@@ -132,31 +142,15 @@ order by page.nth
 
 /* celery_pecker:read_entry */
 -- One entry, by its name.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
-living as materialized (
-    select coalesce(bool_or(replica.kind = 'local'), false) as local,
-           coalesce(bool_or(replica.kind <> 'local'), false) as dispatch
-    from {schema}.pecker_replicas as replica, clock
-    where replica.seen_at > clock.now - %(term)s * interval '1 second'
-)
-select (extract(epoch from clock.now) * 1000000)::bigint as now,
-       task.name, declared.task, declared.schedule, declared.run, declared.delivery,
-       declared.period_us, declared.timeout_us,
-       (extract(epoch from task.executed_at) * 1000000)::bigint as last,
-       task.epoch, task.era, task.missed, task.paused,
-       coalesce(declared.declared_until >= clock.now, false) as declared,
-       case declared.run when 'local' then living.local else living.dispatch end as claimed,
+with {clock},
+{living}
+select {us(clock.now)} as now,
+       {entry_columns},
        task.holder, replica.host,
-       (extract(epoch from least(declared.declared_until, timestamptz '9000-01-01 00:00+00'))
-        * 1000000)::bigint as until,
-       (extract(epoch from replica.seen_at) * 1000000)::bigint as seen,
-       fence.epoch as fence_epoch,
-       fence.era as fence_era,
-       fence.attempt as fence_attempt,
-       (extract(epoch from fence.due_at) * 1000000)::bigint as fence_due,
-       (extract(epoch from fence.started_at) * 1000000)::bigint as fence_started
+       {us(least(declared.declared_until, timestamptz '9000-01-01 00:00+00'))} as until,
+       {us(replica.seen_at)} as seen, fence.epoch as fence_epoch,
+       fence.era as fence_era, fence.attempt as fence_attempt,
+       {us(fence.due_at)} as fence_due, {us(fence.started_at)} as fence_started
 from clock, living,
     {schema}.pecker_tasks as task
     left join {schema}.pecker_declarations as declared on declared.name = task.name
@@ -168,25 +162,18 @@ where task.name = %(name)s
 -- How the runs of some entries ended: counts, and the last slot that ended badly. Whether it is
 -- failing: its last slot was not sent, its last run ended badly, or one did within a minute.
 -- Unreported: since when what was sent should have begun, and no worker reports of it.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select outcome.name,
        outcome.failing or outcome.undelivered
            or coalesce(outcome.bad_at > clock.now - interval '60 seconds', false) as failing,
        outcome.undelivered,
-       case when outcome.unreported_at < clock.now
-           then (extract(epoch from outcome.unreported_at) * 1000000)::bigint
+       case when outcome.unreported_at < clock.now then {us(outcome.unreported_at)}
        end as unreported,
        array[outcome.published, outcome.not_sent, outcome.succeeded, outcome.failed,
              outcome.overrun, outcome.lost, outcome.refused_late,
              outcome.refused_overtaken, outcome.refused_unknown,
              outcome.refused_repeated] as counts,
-       bad.report,
-       (extract(epoch from bad.due) * 1000000)::bigint as due,
-       bad.era,
-       (extract(epoch from bad.at) * 1000000)::bigint as at,
-       bad.host,
+       bad.report, {us(bad.due)} as due, bad.era, {us(bad.at)} as at, bad.host,
        bad.error
 from clock,
     {schema}.pecker_outcomes as outcome,
@@ -202,14 +189,9 @@ where outcome.name = any (%(names)s::text[])
 /* celery_pecker:list_failing */
 -- The first few entries that fail, those that are not even sent first; the unreported ones last.
 -- As in read_outcomes; of living code, and not paused.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select outcome.name
-from clock,
-    {schema}.pecker_outcomes as outcome
-    join {schema}.pecker_tasks as task on task.name = outcome.name
-    join {schema}.pecker_declarations as declared on declared.name = outcome.name
+{known_outcomes}
 where (outcome.failing or outcome.undelivered
         or outcome.bad_at > clock.now - interval '60 seconds'
         or outcome.unreported_at < clock.now)
@@ -231,11 +213,10 @@ limit %(limit)s
 /* celery_pecker:read_pending */
 -- Slots of an entry that were claimed and not confirmed, and requested runs.
 -- One that was sent and rests until its deadline is neither.
-select (extract(epoch from pending.due_at) * 1000000)::bigint as due,
+select {us(pending.due_at)} as due,
        pending.era, pending.epoch, pending.attempt, pending.asked, pending.asked_by,
-       case when pending.asked
-           then (extract(epoch from pending.taken_at) * 1000000)::bigint
-           else (extract(epoch from pending.claimed_at) * 1000000)::bigint
+       case when pending.asked then {us(pending.taken_at)}
+           else {us(pending.claimed_at)}
        end as claimed
 from {schema}.pecker_pending as pending
 where pending.name = %(name)s
@@ -245,18 +226,15 @@ limit 100
 
 /* celery_pecker:list_replicas */
 -- Every process life that was seen within a day, and of how many entries it won the last slot.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 won as (
     select task.holder, count(*) as slots
     from {schema}.pecker_tasks as task
     group by task.holder
 )
 select replica.holder, replica.host, replica.pid, replica.version, replica.kind,
-       replica.entries, replica.differing,
-       (extract(epoch from replica.started_at) * 1000000)::bigint as started,
-       (extract(epoch from replica.seen_at) * 1000000)::bigint as seen,
+       replica.entries, replica.differing, {us(replica.started_at)} as started,
+       {us(replica.seen_at)} as seen,
        replica.seen_at > clock.now - %(term)s * interval '1 second' as living,
        coalesce(won.slots, 0) as won
 from clock,
@@ -266,9 +244,7 @@ order by replica.seen_at desc, replica.holder
 
 /* celery_pecker:count_entries */
 -- The figures of all entries at once: for the pace, for metrics, for the head of a page.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 living as materialized (
     select count(*) as replicas,
            coalesce(bool_or(replica.kind = 'local'), false) as local,
@@ -286,8 +262,7 @@ known as materialized (
            declared.period_us is not null as grid,
            clock.now - task.executed_at
                - declared.period_us * interval '1 microsecond' as overdue,
-           outcome.undelivered,
-           outcome.failing
+           outcome.undelivered, outcome.failing
                or outcome.bad_at > clock.now - interval '60 seconds' as failing,
            outcome.unreported_at < clock.now as unreported
     from clock,
@@ -296,7 +271,7 @@ known as materialized (
         left join {schema}.pecker_declarations as declared on declared.name = task.name
         left join {schema}.pecker_outcomes as outcome on outcome.name = task.name
 )
-select (extract(epoch from clock.now) * 1000000)::bigint as now,
+select {us(clock.now)} as now,
        entries.*, worst.name as worst, waiting.*, living.replicas,
        living.unreadable, ended.counts
 from clock,
@@ -363,9 +338,7 @@ from clock,
 -- that declares the entry takes it (taken_at; claimed_at stays infinity). Asked again while one waits,
 -- the answer is the one that waits. None at all for an entry that no living code declares,
 -- or whose timeout is as long as its period: there is no room between two of its runs.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 known as (
     select task.name, task.era
     from clock,
@@ -393,17 +366,15 @@ asked as (
     on conflict (name, due_at, era) do nothing
     returning due_at
 )
-select (extract(epoch from due_at) * 1000000)::bigint as due from asked
+select {us(due_at)} as due from asked
 union all
-select (extract(epoch from due_at) * 1000000)::bigint from waiting
+select {us(due_at)} from waiting
 
 /* celery_pecker:import_last */
 -- Sets when entries ran last, as another scheduler remembers it. What has been won here
 -- already is left alone unless asked for, or its slots would come twice; what lies in the
 -- future would be taken for a clock that stepped back.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 insert into {schema}.pecker_tasks as task (name, executed_at)
 select given.name, given.instant
 from clock,

@@ -1,3 +1,10 @@
+/* part:reached */
+-- The row, or the clock, has come to this slot and this epoch: see start_run.
+%(epoch)s <= 5000000 + greatest(task.epoch, {us(clock.now)})
+and (%(era)s, %(due)s::timestamptz) <= (
+    task.era, greatest(task.executed_at, clock.now + interval '5 seconds')
+)
+
 /* celery_pecker:start_run */
 -- A run of an entry with a timeout starts here, or not at all: one statement, one write.
 --
@@ -14,19 +21,13 @@
 --             slots that are younger than the question, so only its epoch counts.
 -- lock_timeout: an older run's guarded transaction holds the row for as long as it is open.
 --             It is waited for, but not longer; the setting is gone with this statement.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 patient as materialized (
     select set_config('lock_timeout', %(lock_timeout)s::text, true)
 ),
 claimed as materialized (
     select task.epoch,
-           %(epoch)s <= 5000000 + greatest(
-               task.epoch, (extract(epoch from clock.now) * 1000000)::bigint)
-           and (%(era)s, %(due)s::timestamptz) <= (
-               task.era, greatest(task.executed_at, clock.now + interval '5 seconds')
-           ) as reached
+           {reached} as reached
     from clock, {schema}.pecker_tasks as task
     where task.name = %(name)s
 ),
@@ -39,11 +40,7 @@ started as (
         and not exists (select from claimed where claimed.epoch > %(epoch)s)
         and exists (select from claimed where claimed.reached)
     on conflict (name) do update
-    set era = excluded.era,
-        due_at = excluded.due_at,
-        attempt = excluded.attempt,
-        epoch = excluded.epoch,
-        started_at = excluded.started_at
+    set {excluded(era, due_at, attempt, epoch, started_at)}
     where case
         when (fence.era, fence.due_at) = (excluded.era, excluded.due_at) then
             excluded.attempt > fence.attempt and excluded.epoch >= fence.epoch
@@ -53,7 +50,7 @@ started as (
     end
     returning true
 )
-select (extract(epoch from clock.now) * 1000000)::bigint as now,
+select {us(clock.now)} as now,
        exists (select from started) as started,
        clock.now >= %(deadline)s::timestamptz as late,
        coalesce(
@@ -74,9 +71,7 @@ left join {schema}.pecker_fences as fence on fence.name = %(name)s
 --           when it was idle for as long as was left (before). Both settings end with it,
 --           and neither is loosened where the user's own is stricter. A longer one of his
 --           is counting already and would go on: it is switched off before ours is on.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 budget as materialized (
     select least(2147483647, greatest(
                1000, extract(epoch from %(deadline)s::timestamptz - clock.now) * 1000
@@ -115,17 +110,10 @@ held as (
         and exists (
             select from {schema}.pecker_tasks as task
             where task.name = %(name)s
-                and %(epoch)s <= 5000000 + greatest(
-                    task.epoch, (extract(epoch from clock.now) * 1000000)::bigint)
-                and (%(era)s, %(due)s::timestamptz) <= (
-                    task.era, greatest(task.executed_at, clock.now + interval '5 seconds')
-                )
+                and {reached}
         )
     on conflict (name) do update
-    set era = excluded.era,
-        due_at = excluded.due_at,
-        attempt = excluded.attempt,
-        epoch = excluded.epoch
+    set {excluded(era, due_at, attempt, epoch)}
     where (excluded.epoch, excluded.attempt) >= (fence.epoch, fence.attempt)
     returning true
 )
@@ -133,8 +121,6 @@ select exists (select from held) as held
 
 /* celery_pecker:read_clock */
 -- What time it is by the database.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-select (extract(epoch from clock.now) * 1000000)::bigint as now
+with {clock}
+select {us(clock.now)} as now
 from clock

@@ -1,3 +1,11 @@
+/* part:new_rows */
+-- A new entry counts from the moment it is first seen.
+insert into {schema}.pecker_tasks (name, executed_at)
+select wanted.name, clock.now
+from clock, unnest(%(names)s::text[]) as wanted (name)
+order by wanted.name
+on conflict (name) do nothing
+
 /* celery_pecker:claim_due */
 -- Takes every slot of the named entries that is due, once (I5), and says what time it is.
 --
@@ -24,9 +32,7 @@
 -- names on); a rival's row is passed over, never waited for (I4). The answer's first row
 -- is the time, also when nothing was won (losers write nothing); the others name
 -- entries by their place in the question, so that 1,000 of them stay under 64 kB (I9).
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 due as materialized (
     select held.ctid, wanted.name, wanted.nth, wanted.timeout,
            coalesce(wanted.kept, false) as kept,
@@ -86,9 +92,7 @@ due as materialized (
 claimed as (
     update {schema}.pecker_tasks as task
     set executed_at = due.at,
-        epoch = greatest(
-            task.epoch + 1,
-            (extract(epoch from due.now) * 1000000)::bigint),
+        epoch = greatest(task.epoch + 1, {us(due.now)}),
         era = task.era + due.stepped::integer,
         missed = task.missed + case when task.paused then 0 else due.passed end,
         holder = %(holder)s
@@ -106,23 +110,14 @@ pending as (
     from claimed
     where kept and not paused
     on conflict (name, due_at, era) do update
-    set epoch = excluded.epoch,
-        holder = excluded.holder,
-        claimed_at = excluded.claimed_at
+    set {excluded(epoch, holder, claimed_at)}
 )
-select (extract(epoch from clock.now) * 1000000)::bigint as now,
-       null::integer as nth,
-       null::bigint as due,
-       null::bigint as epoch,
-       null::integer as era,
-       null::integer as passed,
+select {us(clock.now)} as now, null::integer as nth, null::bigint as due,
+       null::bigint as epoch, null::integer as era, null::integer as passed,
        null::boolean as paused
 from clock
 union all
-select null,
-       claimed.nth::integer,
-       (extract(epoch from claimed.executed_at) * 1000000)::bigint,
-       claimed.epoch,
+select null, claimed.nth::integer, {us(claimed.executed_at)}, claimed.epoch,
        claimed.era,
        case when claimed.paused then 0
             else least(claimed.passed, 2147483647) end::integer,
@@ -131,22 +126,14 @@ from claimed
 
 /* celery_pecker:enroll */
 -- A new entry counts from the moment it is first seen: its first slot is one period later.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-insert into {schema}.pecker_tasks (name, executed_at)
-select wanted.name, clock.now
-from clock, unnest(%(names)s::text[]) as wanted (name)
-order by wanted.name
-on conflict (name) do nothing
+with {clock}
+{new_rows}
 
 /* celery_pecker:declare */
 -- Renewed by whichever replica comes first once a third of the term is over; what is
 -- fresh is left out before the insert, which would lock its row otherwise. Answers with names
 -- that living code declares with another task or schedule: both of them are sent.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 known as materialized (
     select wanted.name, wanted.task, wanted.schedule, wanted.delivery,
            wanted.period_us, wanted.timeout_us, wanted.run, wanted.countdown_us,
@@ -177,13 +164,7 @@ declared as (
     where stale
     order by name
     on conflict (name) do update
-    set task = excluded.task,
-        schedule = excluded.schedule,
-        delivery = excluded.delivery,
-        period_us = excluded.period_us,
-        timeout_us = excluded.timeout_us,
-        run = excluded.run,
-        countdown_us = excluded.countdown_us,
+    set {excluded(task, schedule, delivery, period_us, timeout_us, run, countdown_us)},
         stored = false,
         declared_until = excluded.declared_until
 )
@@ -204,9 +185,7 @@ select known.name from known where known.differs
 -- new schedule declared and anchors nothing. Rows of entries are locked before those of
 -- declarations, as by every edit, or the two were a deadlock. One that a stored schedule
 -- still has, because it is being edited, is not waited for.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 wanted as materialized (
     select wanted.name, wanted.schedule, wanted.period_us
     from unnest(%(names)s::text[], %(schedules)s::text[], %(periods)s::bigint[])
@@ -259,9 +238,7 @@ returning task.name
 
 /* celery_pecker:announce */
 -- This process life is there; lives unseen for a day are forgotten.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 forgotten as (
     delete from {schema}.pecker_replicas
     using clock
@@ -274,11 +251,7 @@ select %(holder)s, %(host)s, %(pid)s, %(version)s, %(entries)s, %(unreadable)s,
        %(held)s::text[], %(differing)s::text[], %(kind)s, clock.now, clock.now
 from clock
 on conflict (holder) do update
-set entries = excluded.entries,
-    unreadable = excluded.unreadable,
-    held = excluded.held,
-    differing = excluded.differing,
-    seen_at = excluded.seen_at
+set {excluded(entries, unreadable, held, differing, seen_at)}
 
 /* celery_pecker:forget_undeclared */
 -- Rows that no living code has declared for a day go, with all that hangs on them: stored
@@ -289,9 +262,7 @@ set entries = excluded.entries,
 -- The entries' rows are locked first, as an edit does. One that is being edited is passed
 -- over: behind a transaction that stores a single run anew, this deleted what that had
 -- written, or the two were a deadlock.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 had_their_run as materialized (
     select stored.name
     from clock, {schema}.pecker_schedules as stored
@@ -371,17 +342,9 @@ returning task.name
 
 /* celery_pecker:read_tasks */
 -- What the table says of some entries, and what time it is.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-select (extract(epoch from clock.now) * 1000000)::bigint as now,
-       task.name,
-       (extract(epoch from task.executed_at) * 1000000)::bigint as executed,
-       task.epoch,
-       task.era,
-       task.holder,
-       task.paused,
-       task.version
+with {clock}
+select {us(clock.now)} as now, task.name, {us(task.executed_at)} as executed,
+       task.epoch, task.era, task.holder, task.paused, task.version
 from clock
 left join {schema}.pecker_tasks as task on task.name = any (%(names)s::text[])
 
@@ -417,9 +380,7 @@ returning pending.name
 /* celery_pecker:read_orphans */
 -- Entries with slots that were claimed and not confirmed within the lease; oldest
 -- first, so that what is refused again and again cannot starve the others.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
+with {clock}
 select pending.name
 from {schema}.pecker_pending as pending, clock
 where least(pending.claimed_at, pending.taken_at)
@@ -433,9 +394,7 @@ limit 1000
 -- for have taken_at, and an infinite claimed_at. The epoch passes that of the entry's row,
 -- too: with a clock that stepped back it would stay below, and its run be "overtaken".
 -- Only under the version that the row has: it is sent with the committed definition.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 outdated as materialized (
     select known.name
     from unnest(%(names)s::text[], %(versions)s::bigint[]) as known (name, version),
@@ -465,7 +424,7 @@ set holder = %(holder)s,
         pending.epoch + 1,
         (select task.epoch + 1 from {schema}.pecker_tasks as task
          where task.name = pending.name),
-        (extract(epoch from clock.now) * 1000000)::bigint),
+        {us(clock.now)}),
     claimed_at = case when pending.asked then pending.claimed_at else clock.now end,
     taken_at = case when pending.asked then clock.now end,
     attempt = pending.attempt + 1
@@ -474,19 +433,13 @@ where pending.name = orphaned.name
     and pending.due_at = orphaned.due_at
     and pending.era = orphaned.era
 returning pending.name,
-    (extract(epoch from pending.due_at) * 1000000)::bigint as due,
-    pending.epoch,
-    pending.era,
-    pending.attempt,
-    pending.asked,
-    (extract(epoch from pending.deadline) * 1000000)::bigint as ends
+    {us(pending.due_at)} as due, pending.epoch, pending.era, pending.attempt,
+    pending.asked, {us(pending.deadline)} as ends
 
 /* celery_pecker:read_requested_runs */
 -- Runs that people asked for, with the rows of their entries, and what time it is. Read
 -- every second by every replica, so it only reads.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 asked as materialized (
     select pending.name, pending.due_at, pending.era, pending.epoch,
            pending.taken_at is not null as taken, pending.deadline,
@@ -497,15 +450,9 @@ asked as materialized (
     order by pending.due_at
     limit 1000
 )
-select (extract(epoch from clock.now) * 1000000)::bigint as now,
-       asked.name,
-       (extract(epoch from asked.due_at) * 1000000)::bigint as due,
-       asked.era,
-       asked.epoch,
-       asked.taken,
-       (extract(epoch from asked.deadline) * 1000000)::bigint as ends,
-       (extract(epoch from asked.executed_at) * 1000000)::bigint as executed,
-       asked.task_epoch
+select {us(clock.now)} as now, asked.name, {us(asked.due_at)} as due, asked.era,
+       asked.epoch, asked.taken, {us(asked.deadline)} as ends,
+       {us(asked.executed_at)} as executed, asked.task_epoch
 from clock
 left join asked on true
 order by asked.due_at
@@ -517,12 +464,9 @@ order by asked.due_at
 -- And the version that this replica read: it runs no older definition than the committed.
 -- The epoch of the row rises (I3): an older run that writes after this one is refused.
 -- The row's slot and holder stay: no slot was won.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 held as materialized (
-    select task.ctid, wanted.name, wanted.due_at, wanted.era, wanted.deadline,
-           clock.now
+    select task.ctid, wanted.name, wanted.due_at, wanted.era, wanted.deadline, clock.now
     from clock
     cross join unnest(
         %(names)s::text[], %(dues)s::timestamptz[], %(eras)s::integer[],
@@ -550,8 +494,7 @@ held as materialized (
 ),
 raised as (
     update {schema}.pecker_tasks as task
-    set epoch = greatest(
-        task.epoch + 1, (extract(epoch from held.now) * 1000000)::bigint)
+    set epoch = greatest(task.epoch + 1, {us(held.now)})
     from held
     where task.ctid = any (array(select ctid from held))
         and task.name = held.name
@@ -567,9 +510,7 @@ where pending.name = raised.name
     and pending.due_at = raised.due_at
     and pending.era = raised.era
 returning pending.name,
-    (extract(epoch from pending.due_at) * 1000000)::bigint as due,
-    pending.epoch,
-    pending.era
+    {us(pending.due_at)} as due, pending.epoch, pending.era
 
 /* celery_pecker:keep_requested_runs */
 -- The broker has a run that was asked for: its row rests until its deadline, so that the
@@ -594,5 +535,4 @@ where pending.name = gone.name
     and pending.epoch = gone.epoch
     and pending.asked
 returning pending.name,
-    (extract(epoch from pending.due_at) * 1000000)::bigint as due,
-    pending.era
+    {us(pending.due_at)} as due, pending.era

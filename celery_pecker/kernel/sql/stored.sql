@@ -1,3 +1,15 @@
+/* part:definition_columns */
+-- Of a stored schedule and its entry, as edits read them.
+s.task, s.args::text, s.kwargs::text, s.options::text,
+s.schedule::text, s.policies::text, s.run,
+s.starts_at, s.ends_at, s.once, s.once_at,
+s.version, s.removed_at, s.created_at, s.changed_at, s.changed_by,
+{us(task.executed_at)} as executed,
+task.holder is not null as ran,
+task.paused,
+coalesce(
+    not declared.stored and declared.declared_until > clock.now, false) as by_code
+
 /* celery_pecker:lock_entries */
 -- An edit waits for other edits of the entries, and no slot of them is claimed until
 -- the edit commits. By itself: what the next statement reads is then the latest.
@@ -10,35 +22,18 @@ for update
 /* celery_pecker:enroll_stored */
 -- The rows of new entries; if one does not come back, another edit has just made it,
 -- which is locked first.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-insert into {schema}.pecker_tasks (name, executed_at)
-select wanted.name, clock.now
-from clock, unnest(%(names)s::text[]) as wanted (name)
-order by wanted.name
-on conflict (name) do nothing
+with {clock}
+{new_rows}
 returning name
 
 /* celery_pecker:read_stored */
 -- What there is of each name, also if it was removed or only its hot row is there, and
 -- what time it is: always one row for each.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-)
-select (extract(epoch from clock.now) * 1000000)::bigint as now,
-       session_user::text as who,
+with {clock}
+select {us(clock.now)} as now, session_user::text as who,
        (select owner.app from {schema}.pecker_owner as owner) as owner,
        wanted.name,
-       s.task, s.args::text, s.kwargs::text, s.options::text,
-       s.schedule::text, s.policies::text, s.run,
-       s.starts_at, s.ends_at, s.once, s.once_at,
-       s.version, s.removed_at, s.created_at, s.changed_at, s.changed_by,
-       (extract(epoch from task.executed_at) * 1000000)::bigint as executed,
-       task.holder is not null as ran,
-       task.paused,
-       coalesce(
-           not declared.stored and declared.declared_until > clock.now, false) as by_code,
+       {definition_columns},
        task.version as hot_version
 from clock
 cross join unnest(%(names)s::text[]) as wanted (name)
@@ -58,9 +53,7 @@ left join lateral (
 /* celery_pecker:list_schedules */
 -- Stored schedules by name, with the rows that say when they ran, and what time it is.
 -- Of some names only those that were not removed.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 chosen as materialized (
     select s.*
     from {schema}.pecker_schedules as s
@@ -76,19 +69,10 @@ chosen as materialized (
     order by s.name
     limit %(most)s::integer
 )
-select (extract(epoch from clock.now) * 1000000)::bigint as now,
-       session_user::text as who,
+select {us(clock.now)} as now, session_user::text as who,
        (select owner.app from {schema}.pecker_owner as owner) as owner,
        s.name,
-       s.task, s.args::text, s.kwargs::text, s.options::text,
-       s.schedule::text, s.policies::text, s.run,
-       s.starts_at, s.ends_at, s.once, s.once_at,
-       s.version, s.removed_at, s.created_at, s.changed_at, s.changed_by,
-       (extract(epoch from task.executed_at) * 1000000)::bigint as executed,
-       task.holder is not null as ran,
-       task.paused,
-       coalesce(
-           not declared.stored and declared.declared_until > clock.now, false) as by_code
+       {definition_columns}
 from clock
 cross join chosen as s
 left join {schema}.pecker_tasks as task on task.name = s.name
@@ -134,22 +118,11 @@ written as (
     from held
     join wanted on wanted.name = held.name
     on conflict (name) do update
-    set task = excluded.task,
-        args = excluded.args,
-        kwargs = excluded.kwargs,
-        options = excluded.options,
-        schedule = excluded.schedule,
-        policies = excluded.policies,
-        run = excluded.run,
-        starts_at = excluded.starts_at,
-        ends_at = excluded.ends_at,
-        once = excluded.once,
-        once_at = excluded.once_at,
-        version = excluded.version,
+    set {excluded(task, args, kwargs, options, schedule, policies, run, starts_at, ends_at,
+                  once, once_at, version)},
         created_at = case
             when s.removed_at is null then s.created_at else excluded.created_at end,
-        changed_at = excluded.changed_at,
-        changed_by = excluded.changed_by,
+        {excluded(changed_at, changed_by)},
         removed_at = null,
         edit = pg_current_xact_id()
     returning s.name, s.created_at, s.countdown_us
@@ -180,13 +153,7 @@ declared as (
     join wanted on wanted.name = written.name
     order by wanted.name
     on conflict (name) do update
-    set task = excluded.task,
-        schedule = excluded.schedule,
-        delivery = excluded.delivery,
-        period_us = excluded.period_us,
-        timeout_us = excluded.timeout_us,
-        run = excluded.run,
-        countdown_us = excluded.countdown_us,
+    set {excluded(task, schedule, delivery, period_us, timeout_us, run, countdown_us)},
         stored = true,
         declared_until = excluded.declared_until
 ),
@@ -348,21 +315,8 @@ written as (
            %(version)s::bigint, old.created_at, %(at)s::timestamptz, %(by)s::text
     from old
     on conflict (name) do update
-    set task = excluded.task,
-        args = excluded.args,
-        kwargs = excluded.kwargs,
-        options = excluded.options,
-        schedule = excluded.schedule,
-        policies = excluded.policies,
-        run = excluded.run,
-        starts_at = excluded.starts_at,
-        ends_at = excluded.ends_at,
-        once = excluded.once,
-        once_at = excluded.once_at,
-        version = excluded.version,
-        created_at = excluded.created_at,
-        changed_at = excluded.changed_at,
-        changed_by = excluded.changed_by,
+    set {excluded(task, args, kwargs, options, schedule, policies, run, starts_at, ends_at,
+                  once, once_at, version, created_at, changed_at, changed_by)},
         removed_at = null,
         edit = pg_current_xact_id()
     returning s.name
@@ -411,13 +365,7 @@ declared as (
            true, 'infinity'
     from old
     on conflict (name) do update
-    set task = excluded.task,
-        schedule = excluded.schedule,
-        delivery = excluded.delivery,
-        period_us = excluded.period_us,
-        timeout_us = excluded.timeout_us,
-        run = excluded.run,
-        countdown_us = excluded.countdown_us,
+    set {excluded(task, schedule, delivery, period_us, timeout_us, run, countdown_us)},
         stored = true,
         declared_until = excluded.declared_until
 ),
@@ -458,12 +406,7 @@ pages as (
            page.written_at, page.due_us, page.epoch, page.at_us, page.report
     from reports as page
     on conflict (name, first_due, era, holder) do update
-    set last_due = excluded.last_due,
-        written_at = excluded.written_at,
-        due_us = excluded.due_us,
-        epoch = excluded.epoch,
-        at_us = excluded.at_us,
-        report = excluded.report
+    set {excluded(last_due, written_at, due_us, epoch, at_us, report)}
 ),
 outcomes as (
     update {schema}.pecker_outcomes as outcome
@@ -507,9 +450,7 @@ select written.name from written
 /* celery_pecker:pause_entry */
 -- Pauses an entry, stored or of code, or lets it go on, from its next claim on. The
 -- version stays: no replica has to read anything. A removed name is no entry.
-with clock as materialized (
-    select coalesce(%(now)s::timestamptz, clock_timestamp()) as now
-),
+with {clock},
 entry as (
     select task.name, coalesce(s.version, 0) as version
     from {schema}.pecker_tasks as task
