@@ -17,14 +17,14 @@ GUARDS = (
         "celery_pecker/alarms/model.py",
         'return "".join(one if one.isprintable() else " " for one in text)',
         "return text",
-        "tests/unit/test_alarm_rules.py::test_a_notice_in_the_log_is_one_line",
+        "tests/unit/alarms/test_rules.py::test_a_notice_in_the_log_is_one_line",
     ),
     Guard(
         "heartbeat: a folder that others may write into shows nothing",
         "celery_pecker/heartbeat.py",
         " or status.st_uid != os.geteuid() or mode & 0o22:",
         ":",
-        "tests/unit/test_heartbeat.py::test_a_folder_that_others_may_write_into_is_none",
+        "tests/unit/schedules/test_heartbeat.py::test_a_folder_that_others_may_write_into_is_none",
     ),
     Guard(
         "alarms: a look that was overtaken writes nothing (I3)",

@@ -28,7 +28,7 @@ GATES = f"{REPLICAS}/test_gate.py"
 
 OUTCOMES = "tests/integration/overview/test_unreported.py"
 UNREPORTED = f"{OUTCOMES}::test_what_no_worker_reports_of_is_unreported"
-WAKEUP = "tests/unit/test_wakeup.py"
+WAKEUP = "tests/unit/kernel/test_wakeup.py"
 LOOP = "celery_pecker/kernel/loop.py"
 
 CALENDARS = "tests/property/test_calendar_zones.py"
@@ -40,7 +40,7 @@ GUARDS = (
         "celery_pecker/runs/outcomes.py",
         "isinstance(error, LOST) and exited(error) is None",
         "isinstance(error, LOST)",
-        "tests/unit/test_run_outcomes.py",
+        "tests/unit/runs/test_outcomes.py",
     ),
     Guard(
         "outcomes: why a message was not sent is kept",
@@ -89,7 +89,7 @@ GUARDS = (
         "celery_pecker/schedules/declarations/reading.py",
         "    return int(min(countdown, YEAR) * SECOND)\n",
         "    return None\n",
-        "tests/unit/test_declarations.py::test_a_countdown_is_known_where_celery_has_one",
+        "tests/unit/schedules/test_declarations.py::test_a_countdown_is_known_where_celery_has_one",
     ),
     Guard(
         "unreported: the countdown of a stored schedule is known",
@@ -262,7 +262,7 @@ GUARDS = (
         LOOP,
         "if self._wakeup.sleep(seconds) and not self.failing:",
         "if self._wakeup.sleep(seconds):",
-        "tests/unit/test_loop.py::test_no_wake_ends_a_back_off",
+        "tests/unit/kernel/test_loop.py::test_no_wake_ends_a_back_off",
     ),
     Guard(
         "local: no event ends the wait for a broker",
@@ -327,7 +327,7 @@ GUARDS = (
         "celery_pecker/schedules/recurrence.py",
         "REPEATED = 24 * 60\n",
         "REPEATED = 60\n",
-        "tests/unit/test_recurrence.py",
+        "tests/unit/schedules/test_recurrence.py",
     ),
     Guard(
         "epoch rises with every claim (I3)",
@@ -535,14 +535,14 @@ GUARDS = (
         "celery_pecker/runs/outcomes.py",
         "if terminated or sender not in self._tasks:",
         "if not expired or sender not in self._tasks:",
-        "tests/unit/test_run_outcomes.py::test_a_message_that_never_starts_is_reported",
+        "tests/unit/runs/test_outcomes.py::test_a_message_that_never_starts_is_reported",
     ),
     Guard(
         "one that fails in a fork leaves no other its connection",
         "celery_pecker/kernel/forks.py",
         'user_code.call("giving up connections in a fork", None, holder.abandon)',
         "holder.abandon()",
-        "tests/unit/test_forks.py",
+        "tests/unit/kernel/test_forks.py",
     ),
     Guard(
         "a process of a pool holds none of the scheduler's connections",
@@ -718,7 +718,7 @@ GUARDS = (
         "celery_pecker/kernel/lease.py",
         "moment = instant_us / SECOND - self._high",
         "moment = instant_us / SECOND - self._low",
-        "tests/unit/test_lease.py",
+        "tests/unit/kernel/test_lease.py",
     ),
     Guard(
         "what still runs in one worker is left to the others",
@@ -1035,7 +1035,7 @@ GUARDS = (
         "celery_pecker/schedules/overview/explain.py",
         '            return slot if last and slot.state == "published" else None\n',
         "            return None\n",
-        "tests/unit/test_explain.py"
+        "tests/unit/schedules/test_explain.py"
         "::test_the_verdict_is_the_nearest_root[nobody takes its messages]",
     ),
     Guard(
@@ -1143,7 +1143,7 @@ GUARDS = (
         "celery_pecker/schedules/overview/explain.py",
         "    if without_winner is not None:\n        yield without_winner\n",
         "",
-        "tests/unit/test_explain.py",
+        "tests/unit/schedules/test_explain.py",
     ),
     Guard(
         "metrics: the series of alerts are there from the start",

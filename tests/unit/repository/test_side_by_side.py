@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadGroupScheduling
 
-GROUP = "unit/test_side_by_side.py-a"
+GROUP = "unit/repository/test_side_by_side.py-a"
 
 
 @pytest.fixture(scope="module", params=["a"])
