@@ -26,7 +26,7 @@ from benchmarks.trial import ROOT
 from benchmarks.web import answering
 from celery_pecker import deadline
 from celery_pecker.kernel.migrations import migrate
-from celery_pecker.runs import inheritance
+from celery_pecker.runs import guard as inheritance
 from celery_pecker.testing import eventually
 from example_project.processes import ProcessContainer
 from tests.proxy import Proxy

@@ -1,18 +1,47 @@
-"""One line that gives a Celery app sharded jobs."""
+"""One line that gives a Celery app sharded jobs.
+
+A job whose message a worker refused: it was revoked, or had expired.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, overload
 
-from celery import Celery
+from celery import Celery, signals
 
 from celery_pecker import deadline
-from celery_sharding import runner, stages, sweeper, worker
-from celery_sharding.canvas import ShardedTask, each_item, revoked
+from celery_sharding import flow, runner, stages, sweeper, worker
+from celery_sharding.canvas import each_item
 from celery_sharding.canvas.declaring import declared, known
+from celery_sharding.canvas.task import ShardedTask
+from celery_sharding.errors import PeckerError
+from celery_sharding.ledger import at
 from celery_sharding.messages import NOTIFY, PURGE, SWEEP, WORK
 from celery_sharding.settings import ShardingSettings
+
+logger = logging.getLogger(__name__)
+
+
+def connect() -> None:
+    """Cancel jobs whose message is refused, from now on."""
+    signals.task_revoked.connect(
+        _on_revoked, dispatch_uid="celery_sharding.revoked", weak=False
+    )
+
+
+def _on_revoked(
+    *, sender: Any = None, request: Any = None, expired: bool = False, **_: object
+) -> None:
+    if not isinstance(sender, ShardedTask):
+        return
+    end = flow.expire if expired else flow.cancel
+    try:
+        end(sender.app, at(sender.app, role="caller"), request.id)
+    except PeckerError as error:
+        logger.warning("sharding: %s was revoked, not cancelled: %s", request.id, error)
+
 
 INTERNAL: Mapping[str, Any] = {
     "ignore_result": True,
@@ -59,7 +88,7 @@ class Sharding:
         if app.__dict__.setdefault(KNOWN, self) is not self:
             return  # it has all of it; only settings are new
         _own_tasks(app)
-        revoked.connect()
+        connect()
         worker.install(app)
         after: Any = app
         if after.finalized:

@@ -1,10 +1,13 @@
 """Blocks of code under a deadline: `within`, `until`, `shield`, `detached`.
 
 Each is a context manager, an async one, and a decorator of functions and coroutines.
+
+Deadlines of coroutines: asyncio ends what waits.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from contextvars import Token
@@ -13,15 +16,71 @@ from datetime import timedelta
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from celery_pecker.deadline import interrupter
-from celery_pecker.deadline.budget import Budget, current, seconds_of
+from celery_pecker.deadline.budget import Budget, DeadlineExceeded, current, seconds_of
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import Misconfigured
 
-if TYPE_CHECKING:
-    from celery_pecker.deadline.enforcement.coroutines import Alarm
+
+class Alarm:
+    """Cancels the coroutine at its deadline, or holds back other cancellations."""
+
+    __slots__ = ("_budget", "_held", "_outer", "_timer")
+
+    def __init__(self, budget: Budget | None, outer: Budget | None) -> None:
+        self._budget = budget
+        self._outer = outer
+        self._timer: asyncio.Timeout | None = None
+        self._held: list[tuple[asyncio.Timeout, float]] = []
+
+    async def begin(self) -> asyncio.Timeout | None:
+        """Count from now on; return what counts, if anything new does."""
+        if self._budget is None:
+            return None
+        if self._outer is not None and self._budget.at > self._outer.at:
+            self._hold_back(self._budget.at)
+            return None
+        self._timer = asyncio.timeout_at(_in_the_loop(self._budget.at))
+        await self._timer.__aenter__()
+        return self._timer
+
+    async def end(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Count no more; what asyncio cut off has exceeded its deadline."""
+        for timer, instant in self._held:
+            if not timer.expired():
+                timer.reschedule(instant)
+        if self._timer is None or self._budget is None:
+            return
+        try:
+            await self._timer.__aexit__(kind, error, trace)
+        except TimeoutError as over:
+            if isinstance(over, DeadlineExceeded):
+                raise
+            raise self._budget.exceeded() from over
+
+    def _hold_back(self, at: float) -> None:
+        """Hold outer timers back until the shield's end."""
+        budget, later = self._outer, _in_the_loop(at)
+        while budget is not None:
+            timer = budget.timer
+            instant = None if timer is None else timer.when()
+            if timer is not None and instant is not None and not timer.expired():
+                timer.reschedule(max(instant, later))
+                self._held.append((timer, instant))
+            budget = budget.outer
+
+
+def _in_the_loop(at: float) -> float:
+    """Return a monotonic instant on the loop's own clock, which may be another."""
+    return asyncio.get_running_loop().time() + (at - monotonic())
+
 
 Change = Callable[[Budget | None], Budget | None]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -87,7 +146,7 @@ class Scope(ContextDecorator):
 
     async def __aenter__(self) -> Self:
         # asyncio is loaded where it is used, not by every `import celery_pecker`
-        from celery_pecker.deadline.enforcement.coroutines import Alarm  # noqa: PLC0415
+        from celery_pecker.deadline.scopes import Alarm  # noqa: PLC0415
 
         outer = current.get()
         self.budget = budget = self._change(outer)

@@ -8,6 +8,16 @@ headers passes by a few comparisons. One with them
   of a chord fails, since its chord counts results);
 - runs under its deadline, as strictly as its pool allows; what the deadline ended, or
   what came back after it, fails with DeadlineExceeded.
+
+How a run ends at its deadline: as DeadlineExceeded, whatever was made of it.
+
+From a task to its subtasks: what is left of the deadline goes with each message.
+
+Opted out of per call with `headers={"pecker_deadline": None}`, and for a block with
+`deadline.detached()`. A message whose eta lies behind the deadline is not of this run:
+it is work for later, and would only be refused. What Celery sends after a task's
+function has ended (links, the next step of a chain, the body of a chord) is not sent
+under its deadline.
 """
 
 from __future__ import annotations
@@ -15,25 +25,155 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
+from datetime import UTC, datetime
 from functools import partial, wraps
+from types import TracebackType
 from typing import Any, NoReturn, Protocol
 from weakref import WeakKeyDictionary
 
-from celery import Celery
+from celery import Celery, signals
 from celery.app.trace import task_has_custom
-from celery.exceptions import Ignore
+from celery.exceptions import Ignore, Retry
 
 from celery_pecker import deadline
 from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.runs import headers, inheritance, outcomes
-from celery_pecker.runs.ending import BOUND, MARK, Call, ended_in_time, past_autoretry
+from celery_pecker.runs import headers as message_headers
+from celery_pecker.runs import outcomes
+from celery_pecker.runs.instants import Instants
 from celery_pecker.runs.outcomes import Watch
 from celery_pecker.runs.reports import Reports
 from celery_pecker.runs.run import Run, current, running
 from celery_pecker.runs.start import Start, Starter, Verdict
 from celery_pecker.schedules.history import Report
+
+UID = "celery_pecker.runs"
+"""By this name the publisher knows the receiver, and keeps to its fast lane."""
+
+INSTANTS = Instants(SYSTEM)
+"""The database's clock as this process knows it."""
+
+
+def connect() -> None:
+    """Send the deadline with each message that is sent under one; may be repeated."""
+    signals.before_task_publish.connect(_on_publish, dispatch_uid=UID, weak=False)
+
+
+def _on_publish(headers: dict[str, Any] | None = None, **_: object) -> None:
+    """Add the header. A retry's is older, and its own run's, whose `pecker` counts."""
+    if headers is None:
+        return
+    value = headers.get(message_headers.DEADLINE, ...)
+    if value is None:
+        del headers[message_headers.DEADLINE]
+        return
+    left = deadline.remaining()
+    if left is None or _is_slot(headers):
+        return
+    if value is ... and headers.get("eta") and _waits(headers["eta"], left):
+        return
+    if isinstance(value, Mapping):
+        left = min(left, float(value.get("left", left)))
+    headers[message_headers.DEADLINE] = message_headers.deadline_header(
+        left, INSTANTS.after(left), current()
+    )
+
+
+def _waits(eta: object, left: float) -> bool:
+    """Return whether the message is for a time when nothing is left.
+
+    An eta is of the sender's host clock, and in UTC where it names no zone.
+    """
+    try:
+        instant = datetime.fromisoformat(str(eta))
+    except ValueError:
+        return False
+    if instant.tzinfo is None:
+        instant = instant.replace(tzinfo=UTC)
+    return (instant - SYSTEM.now()).total_seconds() >= left
+
+
+def _is_slot(headers: Mapping[str, Any]) -> bool:
+    """Return whether the message is the slot's own: its deadline stands in it."""
+    run = current()
+    header = headers.get(message_headers.PECKER)
+    mine = None if run is None else message_headers.read(header, schema=run.schema)
+    return mine is not None and message_headers.belongs(mine, headers.get("id"))
+
+
+Call = Callable[[], Any]
+
+MARK = "_pecker_guarded"
+"""On what is wrapped, and on a request that has been looked at."""
+BOUND = "_pecker_bound"
+"""On a request whose end is watched here."""
+
+DEEPEST = 20
+"""Errors, each the cause of the one before, that are looked at; some are in a ring."""
+
+
+class _Over(Ignore):
+    """Carries DeadlineExceeded through `autoretry_for`, which lets Ignore pass."""
+
+
+class _Unmasked:
+    """Whatever a strike was turned into on its way out is DeadlineExceeded again.
+
+    It is a TimeoutError, which many libraries take for their own socket's: what
+    redis-py or kombu raise instead would be a failure like others, and tried again.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, (Ignore, Retry)):
+            return
+        if deadline.remaining() != 0.0 or isinstance(error, DeadlineExceeded):
+            return
+        cause: BaseException | None = error
+        for _ in range(DEEPEST):
+            if isinstance(cause, DeadlineExceeded):
+                raise DeadlineExceeded(*cause.args) from error
+            cause = cause and (cause.__cause__ or cause.__context__)
+
+
+def ended_in_time(call: Call) -> Any:
+    """Call; whatever comes back after the deadline is DeadlineExceeded."""
+    try:
+        with _Unmasked():
+            result = call()
+    except _Over as over:
+        raise over.args[0] from over.args[0].__cause__
+    except Retry:
+        deadline.check()  # the retry would be refused: it is late too
+        raise
+    deadline.check()
+    return result
+
+
+def past_autoretry(task: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a deadline that is over end the task, not bring about a retry."""
+
+    @wraps(original)
+    def ended(*args: Any, **kwargs: Any) -> Any:
+        try:
+            with _Unmasked():
+                return original(*args, **kwargs)
+        except DeadlineExceeded as error:
+            if not hasattr(task.request, BOUND) or deadline.remaining() != 0.0:
+                raise
+            raise _Over(error) from error
+
+    setattr(ended, MARK, True)
+    return ended
+
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +220,7 @@ def install(
         guard = _installed[app] = Guard(
             settings, pool_kind=pool_kind, host=host, stored=stored
         )
-        inheritance.connect()
+        connect()
     for task in app.tasks.values():
         guard.wrap(task)
     return guard
@@ -102,7 +242,7 @@ class Guard:
         self._stored = stored
         self._schema = settings.schema
         self._clock = clock
-        self._instants = inheritance.INSTANTS
+        self._instants = INSTANTS
         self._starter = Starter(settings, self._instants, clock)
         self._reports = Reports(settings, self._instants, host=host)
         self.watch = Watch(self._reports, schema=settings.schema)
@@ -166,13 +306,17 @@ class Guard:
     # Deciding
 
     def _run(self, task: Any, header: object, inherited: object, call: Call) -> Any:
-        run = headers.read(header, schema=self._schema, attempt=task.request.retries)
-        if run is not None and headers.belongs(run, task.request.id):
+        run = message_headers.read(
+            header, schema=self._schema, attempt=task.request.retries
+        )
+        if run is not None and message_headers.belongs(run, task.request.id):
             if _is_mine(current(), run):
                 # A local run: the runner has done all else.
                 return ended_in_time(call)
-            return self._run_slot(task, run, call, asked=headers.is_requested(header))
-        sender = headers.inherited(inherited, schema=self._schema)
+            return self._run_slot(
+                task, run, call, asked=message_headers.is_requested(header)
+            )
+        sender = message_headers.inherited(inherited, schema=self._schema)
         return call() if sender is None else self._run_subtask(task, sender, call)
 
     def _run_slot(self, task: Any, run: Run, call: Call, *, asked: bool) -> Any:
@@ -184,7 +328,9 @@ class Guard:
             self._refuse(task, run, start)
         return self._bounded(task, run, start.ends, call)
 
-    def _run_subtask(self, task: Any, sender: headers.Inherited, call: Call) -> Any:
+    def _run_subtask(
+        self, task: Any, sender: message_headers.Inherited, call: Call
+    ) -> Any:
         begun = self._clock.monotonic()
         self._starter.read_clock(sender.left)
         ends = min(begun + sender.left, self._instants.moment(sender.at))
@@ -244,11 +390,14 @@ def _headers_of(request: Any) -> tuple[Any, Any]:
     protocol 1 have them in there only.
     """
     beside, collected = vars(request), request.headers
-    header, inherited = beside.get(headers.PECKER), beside.get(headers.DEADLINE)
+    header, inherited = (
+        beside.get(message_headers.PECKER),
+        beside.get(message_headers.DEADLINE),
+    )
     known = collected if isinstance(collected, Mapping) else {}
     if header is None and inherited is None:
-        return known.get(headers.PECKER), known.get(headers.DEADLINE)
-    ours = {headers.PECKER: header, headers.DEADLINE: inherited}
+        return known.get(message_headers.PECKER), known.get(message_headers.DEADLINE)
+    ours = {message_headers.PECKER: header, message_headers.DEADLINE: inherited}
     if any(known.get(key) is not value for key, value in ours.items()):
         present = {key: value for key, value in ours.items() if value is not None}
         request.headers = {**known, **present}

@@ -1,32 +1,106 @@
-"""A Celery task whose run is a whole sharded job."""
+"""A Celery task whose run is a whole sharded job.
+
+What Celery goes on with when a job has ended, as a call names it.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
-from celery import Task
+from celery import Celery, Task
 from celery.canvas import Signature
 from celery.exceptions import Ignore
+from kombu.utils.json import dumps
 from kombu.utils.uuid import uuid
 
+from celery_pecker.kernel.clock import SYSTEM
 from celery_sharding import flow, runner, stages
-from celery_sharding.canvas import continuation, eager, inline
+from celery_sharding.canvas import eager, inline
 from celery_sharding.canvas.listed_sources import joined, to_be_listed
 from celery_sharding.canvas.overrides import applied, difference
 from celery_sharding.canvas.result import ShardedResult
 from celery_sharding.canvas.sending import REFUSED, Sender, as_refused, recorded
 from celery_sharding.canvas.signature import KIND, ShardedSignature
 from celery_sharding.canvas.submission import Call, submit
-from celery_sharding.errors import DatabaseUnavailable, PeckerError
+from celery_sharding.codec import REFUSALS
+from celery_sharding.errors import DatabaseUnavailable, ItemNotSerializable, PeckerError
 from celery_sharding.ledger import at
 from celery_sharding.messages import OPTIONS, RUN, SENT_BY, from_request
 from celery_sharding.model import Options
 from celery_sharding.plan.arguments import HEADER, split
 from celery_sharding.processor import Processor, check_code
 from celery_sharding.runner.executor import executor_of
+
+ONE = "pecker"
+"""How headers begin that are of one message: the slot of a schedule that it is, and
+what its sender had left. Another with such a header would be refused, or struck."""
+NOT_KEPT = frozenset(
+    {
+        "add_to_parent",
+        "connection",
+        "countdown",
+        "producer",
+        "publisher",
+        "retry",
+        "retry_policy",
+        "retries",
+        "route_name",
+        "router",
+        "task_id",
+    }
+)
+"""Options that are about the sending of one message, or objects of this process."""
+
+
+def timed(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options whose times are instants: the message may be resent later."""
+    fields = dict(options)
+    for option, kept in (("countdown", "eta"), ("expires", "expires")):
+        seconds = fields.get(option)
+        if isinstance(seconds, (int, float)) and not isinstance(seconds, bool):
+            fields.pop(option)
+            fields[kept] = SYSTEM.now() + timedelta(seconds=seconds)
+    return fields
+
+
+def of_call(app: Celery, task_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the message's fields, as Celery would fill it in.
+
+    `options` are those of the call, `timed`, and the task's own.
+    """
+    fields = {
+        key: value.isoformat() if isinstance(value, datetime) else value
+        for key, value in options.items()
+        if key not in NOT_KEPT and value is not None
+    }
+    if "headers" in fields:
+        headers: Any = fields["headers"]
+        fields["headers"] = {k: v for k, v in headers.items() if not k.startswith(ONE)}
+    for key in ("link", "link_error"):
+        if key in fields and not isinstance(fields[key], (list, tuple)):
+            fields[key] = [fields[key]]
+    for key in ("queue", "exchange"):
+        option: Any = fields.get(key)
+        if hasattr(option, "name"):
+            fields[key] = option.name
+    parent: Any = app.current_worker_task
+    if parent and not fields.get("parent_id"):
+        fields["parent_id"] = parent.request.id
+    if parent and not fields.get("root_id"):
+        fields["root_id"] = parent.request.root_id or parent.request.id
+    fields.setdefault("root_id", task_id)
+    try:
+        plain: dict[str, Any] = json.loads(dumps(fields))
+    except REFUSALS as error:
+        message = f"what a sharded job is called with must be JSON, links too: {error}"
+        raise ItemNotSerializable(message) from error
+    return plain
+
 
 logger = logging.getLogger(__name__)
 
@@ -174,14 +248,14 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             return self._typed(
                 celerys(args, kwargs, task_id, sharding=sharding, **options)
             )
-        options = continuation.timed(options)
+        options = timed(options)
         own = task_id or uuid()
         exec_options: Mapping[str, Any] = self._get_exec_options()  # type: ignore[attr-defined]  # not in the stubs
         call = Call(
             task_id=own,
             args=args,
             kwargs=kwargs,
-            continuation=continuation.of_call(app, own, {**exec_options, **options}),
+            continuation=of_call(app, own, {**exec_options, **options}),
             options=chosen,
             follow=task_id is not None or any(options.get(key) for key in WAITED_FOR),
         )

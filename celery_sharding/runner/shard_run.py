@@ -15,6 +15,13 @@ ended when the processor returned from a call for all of them.
 An item is confirmed by `ok` while it is in hand, or by the return of the call that was
 given it. Code that raises after it has asked for all items has confirmed none of them,
 whatever the cursor says: `take_back`.
+
+Which items of a shard the calls of its processor have confirmed.
+
+An item is confirmed by `ok` while it is in hand, by its failure, or by the return of
+the call that was given it.
+
+Which items that fail in an attempt at a shard are retried, and when.
 """
 
 from __future__ import annotations
@@ -26,15 +33,107 @@ from typing import Any
 from celery_pecker.kernel.clock import monotonic
 from celery_sharding.errors import ShardingError
 from celery_sharding.model import Code, Shard, Step
-from celery_sharding.policies import policy_of
+from celery_sharding.policies import Policy, policy_of
 from celery_sharding.runner import failures
-from celery_sharding.runner.confirmed import Confirmed
 from celery_sharding.runner.limits import Limits
 from celery_sharding.runner.result_buffer import Known, ResultBuffer
-from celery_sharding.runner.retries import Retries
 from celery_sharding.runner.step_writer import StepWriter, Stop, Work
 from celery_sharding.sources import Unreadable
 from celery_sharding.window import Window
+
+MOST_ASKED = 1_000
+"""How often an item is retried, at most, because its code asks for it."""
+
+
+class Retries:
+    """The decisions of one attempt: by its policy, or by what the code asks for."""
+
+    def __init__(self, policy: Policy, attempt: int) -> None:
+        self._policy = policy
+        self._attempt = attempt
+        self.allowed = attempt + 1 < policy.attempts()
+        """Whether the policy has another attempt."""
+        self._asked: dict[int, tuple[BaseException | str, float]] = {}
+        """By which error code asks for another attempt at an item, and after how many
+        seconds: a later error of the same item is another matter."""
+        self._wait = 0.0
+
+    def ask(self, index: int, error: BaseException | str, seconds: float) -> None:
+        """Have an item retried after so many seconds, if it fails by that error."""
+        if self._attempt < MOST_ASKED:
+            self._asked[index] = error, seconds
+
+    def decide(self, index: int, error: BaseException | str, code: Code) -> bool:
+        """Return whether an item that has failed is retried."""
+        by, seconds = self._asked.pop(index, (None, 0.0))
+        asked = by is error
+        self._wait = max(self._wait, seconds if asked else 0.0)
+        return asked or (self.allowed and code is not Code.DIED)
+
+    @property
+    def delay(self) -> float:
+        """Seconds until items that failed in this attempt are retried."""
+        return max(self._policy.delay(self._attempt + 1), self._wait)
+
+
+class Confirmed:
+    """What is known of items beside the cursor, call by call."""
+
+    def __init__(self, buffer: ResultBuffer, cursor: int) -> None:
+        self._buffer = buffer
+        self._began = cursor
+        """The first item of the call in hand."""
+        self._since = cursor
+        """The first item after the last call that returned."""
+        self._known: set[int] = set()
+        """Items that failed here, or whose results were written."""
+        self._whole_from: int | None = None
+        """How many results there were when the call had been given its last item:
+        those behind them belong to no item."""
+
+    def begin_call(self, cursor: int, *, torn: bool) -> None:
+        """Begin a call at that item; ``torn``: the one before did not return."""
+        self._began = cursor
+        if not torn:
+            self._since = cursor
+        self._whole_from = None
+
+    def fail(self, index: int) -> None:
+        """Note that an item has failed."""
+        self._known.add(index)
+
+    def keep_results(self) -> None:
+        """Note the items of results that are about to be written."""
+        self._known.update(index for index, _ in self._buffer.results)
+
+    def exhaust(self) -> None:
+        """Note that the call has no item in hand any more."""
+        if self._whole_from is None:
+            self._whole_from = len(self._buffer.results)
+
+    @property
+    def left(self) -> bool:
+        """Whether `ok` was called after the last item: with a value of all of them."""
+        start = self._whole_from
+        return start is not None and len(self._buffer.results) > start
+
+    def drop_left(self) -> None:
+        """Forget results that belong to no item."""
+        if self._whole_from is not None:
+            self._buffer.drop_beyond(self._whole_from)
+
+    def doubtful(self, *, further: bool) -> tuple[int, list[int]]:
+        """Return the end of what is confirmed, and items before it that are not.
+
+        Of the call in hand; ``further``: and of those before that did not return.
+        """
+        self.drop_left()
+        self.keep_results()
+        start = self._since if further else self._began
+        known = {index for index in self._known if index >= start}
+        end = max(known, default=start - 1) + 1
+        return end, [index for index in range(start, end) if index not in known]
+
 
 NOTHING = Known()
 NO_ITEM = (

@@ -179,7 +179,7 @@ GUARDS = (
     ),
     Guard(
         "observers: a host that died is missed while what it forked lives",
-        "celery_pecker/observers/hosts/host_process.py",
+        "celery_pecker/observers/hosts/supervised_hosts.py",
         "        elif self._process.poll() is not None:\n",
         "        elif self._process is None:\n",
         "tests/unit/observers/test_host_process.py",

@@ -935,7 +935,7 @@ GUARDS = (
     ),
     Guard(
         "what a library makes of a strike is DeadlineExceeded again",
-        "celery_pecker/runs/ending.py",
+        "celery_pecker/runs/guard.py",
         "if isinstance(cause, DeadlineExceeded):",
         "if False:",
         RUNS,

@@ -61,7 +61,7 @@ RENEWING = "tests/unit/sharding/runner/test_renewing.py"
 GUARDS = (
     Guard(
         "sharding: PreProcess and Post of a dead process wait for no lease",
-        "celery_sharding/worker/children.py",
+        "celery_sharding/worker/step.py",
         "            self._leave(ledger, process)\n",
         "",
         f"{DEATHS}::test_stages_of_a_killed_child_begin_anew_at_once",
@@ -688,7 +688,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: a value that belongs to no item confirms none",
-        "celery_sharding/runner/confirmed.py",
+        "celery_sharding/runner/shard_run.py",
         "            self._buffer.drop_beyond(self._whole_from)\n",
         "            pass\n",
         f"{OUTSIDE}::test_what_ok_confirmed_stays_done",
@@ -825,7 +825,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: an item that hangs is done without",
-        "celery_sharding/runner/hold_renewal.py",
+        "celery_sharding/runner/tickets.py",
         "        if hung_item.due <= now:\n",
         "        if False:\n",
         f"{LIMITS}::test_a_thread_that_hangs_is_done_without",
@@ -916,7 +916,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: a Post that kills its process is not begun without end",
-        "celery_sharding/stages/posting.py",
+        "celery_sharding/stages/job_messages.py",
         "    if turn.attempts > BEGUN:\n",
         "    if False:\n",
         f"{POST}::test_a_post_that_kills_its_process_is_not_begun_without_end",
@@ -959,7 +959,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: what was not told is told before Post",
-        "celery_sharding/stages/posting.py",
+        "celery_sharding/stages/job_messages.py",
         "            notify(app, task_id, waits=NOTIFIES)\n",
         "            pass\n",
         f"{NOTIFY}::test_what_was_not_told_is_told_before_post",
@@ -1083,14 +1083,14 @@ where ticket.state = 'held'
     # Calls of any task
     Guard(
         "sharding: self.retry of a called task is another attempt at the item",
-        "celery_sharding/canvas/calling.py",
+        "celery_sharding/canvas/each_item.py",
         "            self._retry(error, args)\n",
         "            raise error\n",
         f"{EAGER}::test_shape[a_task_that_asks_for_retries]",
     ),
     Guard(
         "sharding: what asks to be tried again is, whatever the policy",
-        "celery_sharding/runner/retries.py",
+        "celery_sharding/runner/shard_run.py",
         "        return asked or (",
         "        return (",
         f"{FAILING}::test_what_asks_for_it_is_tried_again_whatever_the_policy",
@@ -1104,7 +1104,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: self.replace of a called task is refused",
-        "celery_sharding/canvas/calling.py",
+        "celery_sharding/canvas/each_item.py",
         "        if task.request.get(ITEM):\n",
         "        if False:\n",
         f"{EAGER}::test_shape[an_item_that_is_replaced]",
@@ -1378,14 +1378,14 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: a mistake at one holding leaves the others renewed (I12)",
-        "celery_sharding/runner/hold_renewal.py",
+        "celery_sharding/runner/tickets.py",
         'self._failed.call("renewing a hold", True, self._look, ledger, *one)',
         "self._look(ledger, *one)",
         f"{RENEWING}::test_a_mistake_at_one_holding_leaves_the_others_renewed",
     ),
     Guard(
         "sharding: work that begins does not end the pause after a mistake (I12)",
-        "celery_sharding/runner/hold_renewal.py",
+        "celery_sharding/runner/tickets.py",
         "threading.Event().wait(RETRY)",
         "with self._changed:\n                    self._changed.wait(RETRY)",
         f"{RENEWING}::test_work_that_begins_does_not_end_the_pause_after_a_mistake",

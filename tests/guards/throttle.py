@@ -100,7 +100,7 @@ GUARDS = (
     ),
     Guard(
         "throttle: what waited for turns does not start at one moment without them",
-        "throttle/admission/rotation.py",
+        "throttle/admission/account.py",
         "    return (now + phase * period) % period < START\n",
         "    return True\n",
         f"{ADMISSION}::test_while_the_store_is_away_large_runs_do_not_start_together",

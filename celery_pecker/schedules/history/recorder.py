@@ -6,11 +6,14 @@ put on their pages, and the pages that changed are written whole, the longest un
 first. Writing a page again changes nothing, so an answer that did not come does no
 harm. Beside the pages stands one row for each entry with counts (outcomes.py): bad
 news is written at once, good news of an entry at most every `CALM` seconds.
+
+A page: up to 60 slots of one entry, as one row of the table.
 """
 
 from __future__ import annotations
 
 import uuid
+from array import array
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -18,8 +21,59 @@ from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.history.life import LEFT, Life
 from celery_pecker.schedules.history.outcomes import Bad, Outcomes, Slot, kept
-from celery_pecker.schedules.history.page import SLOTS, Page
 from celery_pecker.schedules.history.report import Report
+
+SLOTS = 60
+"""Slots on a page: a minute of a per-second entry."""
+REPORTS = 120
+"""Reports on a page, where its slots have several each."""
+
+
+class Page:
+    """Reports of one entry in one era; arrays, because thousands of pages are open."""
+
+    __slots__ = (
+        "at",
+        "due",
+        "epoch",
+        "era",
+        "first_us",
+        "last_us",
+        "name",
+        "report",
+        "slots",
+        "written",
+    )
+
+    def __init__(self, name: str, era: int, first_us: int) -> None:
+        self.name = name
+        self.era = era
+        self.first_us = first_us
+        """Names the page together with name and era."""
+        self.last_us = first_us
+        self.due = array("q")
+        self.epoch = array("q")
+        self.at = array("q")
+        self.report = array("h")
+        self.slots = 0
+        self.written = False
+        """Whether the table has it, in part at least."""
+
+    @property
+    def full(self) -> bool:
+        """Whether the next slot needs another page."""
+        return self.slots >= SLOTS or len(self.due) >= REPORTS
+
+    def add(self, due_us: int, epoch: int, at_us: int, report: int) -> None:
+        """Put a report at the end."""
+        if due_us not in self.due[-3:]:
+            self.slots += 1
+        self.last_us = max(self.last_us, due_us)
+        self.due.append(due_us)
+        self.epoch.append(epoch)
+        self.at.append(at_us)
+        self.report.append(report)
+
 
 WAITING = 50_000
 """Reports not yet on a page, at most."""

@@ -22,7 +22,7 @@ from celery_pecker.schedules.history import (
     merge,
     recorder,
 )
-from celery_pecker.schedules.history.page import SLOTS
+from celery_pecker.schedules.history.recorder import SLOTS
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
 

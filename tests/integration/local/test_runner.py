@@ -22,7 +22,7 @@ from celery_pecker.kernel.errors import BrokerUnavailable, Misconfigured, NotSta
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs import guard
 from celery_pecker.schedules.history import Report
-from celery_pecker.schedules.local.unclaimed_log import UnclaimedLog
+from celery_pecker.schedules.local.runner import UnclaimedLog
 from celery_pecker.testing import eventually
 from tests.integration.local.hand import Gates, Make
 

@@ -26,7 +26,7 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.outbox import Mode, Outbox, outboxes
-from celery_pecker.runs import inheritance
+from celery_pecker.runs import guard as inheritance
 from celery_pecker.testing import eventually
 from tests.integration.outbox.conftest import Desk, make_app
 from tests.integration.outbox.doors import ALIAS, Undo, django_connection

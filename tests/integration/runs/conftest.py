@@ -18,7 +18,8 @@ from psycopg.conninfo import make_conninfo
 from celery_pecker import signals
 from celery_pecker.kernel.clock import SYSTEM, from_us, new_id
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.runs import Run, guard, headers, inheritance
+from celery_pecker.runs import Run, guard, headers
+from celery_pecker.runs import guard as inheritance
 from celery_pecker.runs.instants import Instants
 from celery_pecker.schedules.engine.model import task_id
 

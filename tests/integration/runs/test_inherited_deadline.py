@@ -13,7 +13,8 @@ from celery.beat import Scheduler
 from celery_pecker import deadline
 from celery_pecker.brokers.publisher.lanes import SignalReceivers
 from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.runs import inheritance, running
+from celery_pecker.runs import guard as inheritance
+from celery_pecker.runs import running
 
 if TYPE_CHECKING:
     from tests.integration.runs.conftest import Bench

@@ -19,7 +19,7 @@ from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.deadline.clients.sockets import bound
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
-from celery_pecker.runs import inheritance
+from celery_pecker.runs import guard as inheritance
 
 
 def left() -> float:

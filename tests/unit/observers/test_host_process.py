@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from celery_pecker.observers.hosts import host_process
+from celery_pecker.observers.hosts import supervised_hosts as host_process
 
 
 def test_a_host_that_died_is_missed_while_what_it_forked_lives(

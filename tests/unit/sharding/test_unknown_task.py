@@ -6,7 +6,7 @@ import pytest
 from celery import Celery
 
 from celery_sharding import ProcessorNotRegistered
-from celery_sharding.canvas.calling import signature_of
+from celery_sharding.canvas.each_item import signature_of
 
 
 def test_a_job_of_an_unknown_task_says_which() -> None:

@@ -14,7 +14,7 @@ from celery_pecker.calendars import cron, jitter, splay
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.outbox.runs.header import HEADER as ROW
 from celery_pecker.runs import headers
-from celery_pecker.runs.ending import BOUND, MARK
+from celery_pecker.runs.guard import BOUND, MARK
 from celery_pecker.schedules import tracing
 from celery_pecker.schedules.recurrence import described
 from celery_pecker.schedules.stored import (
@@ -24,7 +24,7 @@ from celery_pecker.schedules.stored import (
 )
 from celery_pecker.schedules.stored import fields as fields_of
 from celery_pecker.schedules.stored.options import OURS
-from celery_sharding.canvas.calling import ITEM
+from celery_sharding.canvas.each_item import ITEM
 from celery_sharding.messages import OPTIONS as OPTIONS_OF_CALL
 from celery_sharding.messages import RUN, SENT_BY
 from celery_sharding.plan.arguments import HEADER as SOURCES

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from celery_pecker.testing import EmbeddedPostgres
-from celery_pecker.testing import place as where
+from celery_pecker.testing import servers as where
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from itertools import count
 import pytest
 
 from throttle.admission import Accounts, memory
+from throttle.admission.account import PERIOD, has_turn
 from throttle.admission.costs import Cost
-from throttle.admission.rotation import PERIOD, has_turn
 from throttle.errors import Misconfigured
 from throttle.model import (
     TICK,

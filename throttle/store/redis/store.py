@@ -26,7 +26,8 @@ from throttle.model import (
     Sample,
     View,
 )
-from throttle.store.redis import calls, failures
+from throttle.store.redis import calls
+from throttle.store.redis import client as failures
 from throttle.store.redis.client import connect, other_node, says_otherwise
 from throttle.units import WHOLE
 

@@ -12,7 +12,7 @@ from celery.exceptions import Ignore
 from kombu.exceptions import OperationalError, SerializerNotInstalled
 
 from celery_pecker import deadline
-from celery_pecker.runs import inheritance
+from celery_pecker.runs import guard as inheritance
 from celery_sharding import (
     ItemNotSerializable,
     ShardedTask,

@@ -29,7 +29,8 @@ from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.base import jsonb
 from celery_sharding.messages import WORK
 from celery_sharding.model import Outcome, Stage
-from celery_sharding.stages import abandoning, posting
+from celery_sharding.stages import abandoning
+from celery_sharding.stages import job_messages as posting
 from tests.integration.sharding.conftest import Planner
 from tests.integration.sharding.flow.conftest import Lying, Message
 from tests.integration.sharding.shift import LEASE, run_job

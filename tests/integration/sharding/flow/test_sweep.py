@@ -12,7 +12,7 @@ from celery.app.trace import build_tracer
 from celery.signals import before_task_publish
 
 from celery_pecker import deadline
-from celery_pecker.runs import inheritance
+from celery_pecker.runs import guard as inheritance
 from celery_pecker.testing.manual import ManualPecker
 from celery_sharding import Sharding, flow, sweeper
 from celery_sharding.ledger import Ledger, at

@@ -12,7 +12,7 @@ from celery.app.task import Context
 from kombu import Queue
 
 from celery_pecker.kernel.clock import SYSTEM
-from celery_sharding.canvas.calling import _seconds
+from celery_sharding.canvas.each_item import _seconds
 from celery_sharding.messages import from_request
 from celery_sharding.messages.continuation import wait_of, without_links
 from celery_sharding.messages.route import route_of
