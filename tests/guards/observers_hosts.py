@@ -96,8 +96,8 @@ GUARDS = (
     Guard(
         "observers: one is started beside a host that has grown, and knows that",
         PROCESSES,
-        "        follows = self._replaced_process is None\n",
-        "        follows = True\n",
+        "follows = self._replaced_process is None",
+        "follows = True",
         f"{GROWN}::test_it_hands_over_once_the_next_one_is_up",
     ),
     Guard(

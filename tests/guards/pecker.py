@@ -929,8 +929,8 @@ GUARDS = (
     Guard(
         "a header named headers hides no run from its start check",
         "celery_pecker/runs/guard.py",
-        "header, inherited = beside.get(headers.PECKER), beside.get(headers.DEADLINE)",
-        "header = inherited = None",
+        "beside, collected = vars(request), request.headers",
+        "beside, collected = {}, request.headers",
         RUNS,
     ),
     Guard(
