@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 from kombu.utils.json import dumps
@@ -26,6 +26,7 @@ from celery_sharding.ledger.grid import LETTERS
 from celery_sharding.ledger.rows import ErrorRow, JobRow, ShardRow, Totals
 from celery_sharding.model import Stage
 from celery_sharding.overview import (
+    ENDED,
     MEANINGS,
     Snapshot,
     State,
@@ -146,51 +147,37 @@ def _plain(row: Any, names: str) -> dict[str, Any]:
 # What can be done
 
 
-def _act(ledger: Ledger, key: str, user: str, *, method: str, message: str) -> str:
-    del user
-    ledger.close()  # over a new connection: it must not be done twice
-    ledger.reading.job(key)
-    done = getattr(ledger.control, method)(key)
-    return message.format(items=f"{done:,} items run" if done else "No item is left")
+def _act(
+    name: str, label: str, message: str, states: tuple[str, ...], asks: str = ""
+) -> Act:
+    """Return an act on a job that follows no other."""
+    retries = name == "retry"
 
+    def call(ledger: Ledger, key: str, user: str) -> str:
+        del user
+        ledger.close()  # over a new connection: it must not be done twice
+        ledger.reading.job(key)
+        done = getattr(ledger.control, "retry_failed" if retries else name)(key)
+        return message.format(done) if done else "No item is left."
 
-def _own(row: JobRow) -> bool:
-    """Return whether a job runs by itself, and follows no other."""
-    return row.leader is None
+    def is_offered(row: JobRow) -> bool:
+        return row.leader is None and (row.failed > 0 or not retries)
+
+    return Act(name, label, call, asks=asks, states=states, when=is_offered)
 
 
 _OPEN = ("submitted", "planning", "running", "waiting", "starved", "posting")
-PAUSED = "Paused: workers stop at their next item."
-CANCELLED = "Cancelled: workers stop at their next item."
+_STOPS = "workers stop at their next item."
 ACTS = (
-    Act(
-        "pause",
-        "Pause",
-        partial(_act, method="pause", message=PAUSED),
-        states=_OPEN,
-        when=_own,
-    ),
-    Act(
-        "resume",
-        "Resume",
-        partial(_act, method="resume", message="It goes on where it stopped."),
-        states=("paused",),
-        when=_own,
-    ),
-    Act(
-        "retry",
-        "Retry failed",
-        partial(_act, method="retry_failed", message="{items} again."),
-        states=("succeeded", "failed", "cancelled"),
-        when=lambda row: row.failed > 0 and _own(row),
-    ),
-    Act(
+    _act("pause", "Pause", f"Paused: {_STOPS}", _OPEN),
+    _act("resume", "Resume", "It goes on where it stopped.", ("paused",)),
+    _act("retry", "Retry failed", "{:,} items run again.", tuple(ENDED)),
+    _act(
         "cancel",
         "Cancel",
-        partial(_act, method="cancel", message=CANCELLED),
+        f"Cancelled: {_STOPS}",
+        (*_OPEN, "paused"),
         asks="No more of its items begin, and it ends as REVOKED.",
-        states=(*_OPEN, "paused"),
-        when=_own,
     ),
 )
 
@@ -397,14 +384,12 @@ JOBS_TABLE = Table(
     ),
     paged="behind",
 )
-JOB_TABLE = Table(
+JOB_TABLE = replace(
+    JOBS_TABLE,
     name="job",
-    title="Job",
-    key="task_id",
     columns=(*_COLUMNS, Column("leader", "follows", width="aside")),
-    empty="",
-    states=STATES,
-    acts=ACTS,
+    filters=(),
+    paged="",
     by_hand=True,
 )
 LAYERS_TABLE = Table(
@@ -424,7 +409,6 @@ LAYERS_TABLE = Table(
         Column("shards", "shards", "count"),
         Column("open", "open", "count"),
     ),
-    empty="",
     by_hand=True,
 )
 STRAGGLERS_TABLE = Table(

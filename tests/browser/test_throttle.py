@@ -76,7 +76,8 @@ def test_what_needs_a_look_stands_on_top(screen: Screen) -> None:
     assert screen.text("#total-workers") == "2"
     assert "none for quiet" in screen.text("#sub-workers")
     assert screen.driver.title == "(1 above) Throttle · Flower"
-    assert screen.text(".throttle-over .throttle-state") == "Above its limit"
+    assert screen.text(".throttle-over .throttle-state") == "over"
+    assert screen.text(".throttle-over .throttle-summary") == "above its limit"
     assert "42 tasks wait" in screen.text(".throttle-holding .throttle-summary")
 
 

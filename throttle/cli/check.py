@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json as jsons
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -13,11 +13,11 @@ from celery.bin.base import CeleryCommand
 from rich.text import Text
 
 from celery_pecker.kernel.app_modules import load_app
+from celery_pecker.surfaces.console.rendering import visible
+from celery_pecker.surfaces.views.phrases import plural
 from throttle.cli.context import NO, UNKNOWN, Context, as_json
-from throttle.cli.formatting import visible
 from throttle.errors import Misconfigured, StoreUnavailable, ThrottleError
 from throttle.model import Limit
-from throttle.overview.judge import counted
 from throttle.overview.sampling import where
 from throttle.route import Route, load
 from throttle.settings import Settings
@@ -34,7 +34,7 @@ class Finding:
     verdict: str
     """``ok``, ``fail``, or ``unknown``: a server gave no answer."""
     message: str
-    more: tuple[str, ...] = field(default=())
+    more: tuple[str, ...] = ()
 
 
 @click.command(cls=CeleryCommand)
@@ -59,7 +59,7 @@ def check(
         raise click.ClickException(str(error)) from error
     with Context.open(ctx, json=json) as context:
         findings = [
-            _limits(settings),
+            _looked_at("limits", lambda: _limits(settings)),
             _looked_at("counted at", lambda: _store(context)),
             _looked_at("route", lambda: _route(settings)),
             _looked_at("tasks", lambda: _tasks(app, settings)),
@@ -90,27 +90,26 @@ def _parsed(option: str, text: str, kind: type) -> Any:
     return value
 
 
-def _looked_at(what: str, look: Callable[[], Finding]) -> Finding:
+def _looked_at(what: str, look: Callable[[], Sequence[str]]) -> Finding:
+    """Return what a look told, the first line before the others, or raised."""
     try:
-        return look()
-    except StoreUnavailable as error:
-        return Finding(what=what, verdict="unknown", message=str(error))
+        (message, *more), verdict = look(), "ok"
     except ThrottleError as error:
-        return Finding(what=what, verdict="fail", message=str(error))
+        away = isinstance(error, StoreUnavailable)
+        message, more, verdict = str(error), [], "unknown" if away else "fail"
+    return Finding(what=what, verdict=verdict, message=message, more=tuple(more))
 
 
-def _limits(settings: Settings) -> Finding:
+def _limits(settings: Settings) -> Sequence[str]:
     if not settings.limits:
         message = (
             "throttle_limits is not set: nothing is held; {'main': 5000} is a limit"
         )
-        return Finding(what="limits", verdict="fail", message=message)
-    return Finding(
-        what="limits",
-        verdict="ok",
-        message=counted(len(settings.limits), "database")
-        + f", computed by the {settings.estimator} estimator",
-        more=tuple(_limit(limit, settings) for limit in settings.limits.values()),
+        raise ThrottleError(message)
+    known = plural(len(settings.limits), "database")
+    return (
+        f"{known}, computed by the {settings.estimator} estimator",
+        *(_limit(limit, settings) for limit in settings.limits.values()),
     )
 
 
@@ -122,7 +121,7 @@ def _limit(limit: Limit, settings: Settings) -> str:
     if limit.shadow:
         parts.append("shadow: nothing is held")
     if limit.tenants:
-        parts.append(f"weights of {counted(len(limit.tenants), 'tenant')}")
+        parts.append(f"weights of {plural(len(limit.tenants), 'tenant')}")
     if limit.watch:
         parts.append("with a second signal")
     queues = [
@@ -133,39 +132,30 @@ def _limit(limit: Limit, settings: Settings) -> str:
     return f"{limit.database}: {', '.join(parts)}"
 
 
-def _store(context: Context) -> Finding:
+def _store(context: Context) -> Sequence[str]:
     context.store.check()
     known = context.store.look()
     holders = {holder for view in known.values() for holder in view.holders}
-    place = where(context.settings)
-    message = f"{place} answers; {counted(len(holders), 'worker')} there now"
-    return Finding(what="counted at", verdict="ok", message=message)
+    there = plural(len(holders), "worker")
+    return [f"{where(context.settings)} answers; {there} there now"]
 
 
-def _route(settings: Settings) -> Finding:
+def _route(settings: Settings) -> Sequence[str]:
     if settings.route is None:
-        message = "none; a task is held if it says so itself: throttle='main'"
-        return Finding(what="route", verdict="ok", message=message)
+        return ["none; a task is held if it says so itself: throttle='main'"]
     load(settings.route)
-    return Finding(
-        what="route", verdict="ok", message=f"{settings.route} can be called"
-    )
+    return [f"{settings.route} can be called"]
 
 
-def _tasks(app: Celery, settings: Settings) -> Finding:
+def _tasks(app: Celery, settings: Settings) -> Sequence[str]:
     load_app(app)
     check_tasks(app.tasks, settings)
-    named = [
-        name
-        for name, task in app.tasks.items()
-        if getattr(task, "throttle", None) is not None
-    ]
-    message = f"{counted(len(named), 'task')} with an option throttle=…"
+    named = sum(
+        getattr(one, "throttle", None) is not None for one in app.tasks.values()
+    )
     if not named and settings.route is None:
-        message = (
-            "none has an option throttle=…, and there is no route: nothing is held"
-        )
-    return Finding(what="tasks", verdict="ok", message=message)
+        return ["none has an option throttle=…, and there is no route: nothing is held"]
+    return [f"{plural(named, 'task')} with an option throttle=…"]
 
 
 def _task(
@@ -174,24 +164,21 @@ def _task(
     name: str,
     args: list[object],
     kwargs: dict[str, object],
-) -> Finding:
+) -> Sequence[str]:
     known = app.tasks.get(name)
     if known is None:
         message = f"this app has no task {name!r}"
-        return Finding(what="task", verdict="fail", message=message)
+        raise ThrottleError(message)
     route = Route(load(settings.route), settings.limits)
-    target = route.target(
-        name, args, kwargs, {}, option=getattr(known, "throttle", None)
-    )
+    option = getattr(known, "throttle", None)
+    target = route.target(name, args, kwargs, {}, option=option)
     if route.failures:
         message = f"the route fails for {name!r}, see above: such a task would pass"
-        return Finding(what="task", verdict="fail", message=message)
+        raise ThrottleError(message)
     if target is None:
-        message = f"{name} passes: neither its option nor the route names a database"
-    else:
-        tenant = f", tenant {target.tenant!r}" if target.tenant else ""
-        message = f"{name} goes to {target.database!r}{tenant}"
-    return Finding(what="task", verdict="ok", message=message)
+        return [f"{name} passes: neither its option nor the route names a database"]
+    tenant = f", tenant {target.tenant!r}" if target.tenant else ""
+    return [f"{name} goes to {target.database!r}{tenant}"]
 
 
 def _print(context: Context, finding: Finding) -> None:

@@ -20,29 +20,6 @@ def spark(parts: list[float]) -> str:
     return "".join(BARS[min(round(one / highest * last), last)] for one in parts)
 
 
-def rate(per_second: float | None, total: int | None = None) -> str:
-    """Return how many per second, or in all while that is not known."""
-    if per_second is None:
-        return "-" if total is None else f"{total:,} in all"
-    decimals = 1 if 0 < per_second < 10 else 0  # noqa: PLR2004 — a digit more
-    return f"{per_second:,.{decimals}f}/s"
-
-
-def size(number: int) -> str:
-    """Return bytes for people."""
-    value = float(number)
-    for unit in ("B", "kB", "MB"):
-        if value < 1000:  # noqa: PLR2004 — the next unit
-            return f"{value:.0f} {unit}"
-        value /= 1000
-    return f"{value:.1f} GB"
-
-
-def visible(text: str) -> str:
-    """Return a text without what would move the cursor or colour the rest."""
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
-
-
 def short(name: str, longest: int) -> str:
     """Return a name of no more letters than that: its middle is left out.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from datetime import UTC, datetime, tzinfo
 from textwrap import wrap
 
@@ -13,13 +13,17 @@ from rich.table import Table
 from rich.text import Text
 
 from celery_pecker.surfaces.console.context import WHOLE_LINES
-from throttle.cli.formatting import bar, rate, short, size, spark, visible
-from throttle.overview import Picture, State, Status
-from throttle.overview.judge import TOLERANCE, counted, duration
+from celery_pecker.surfaces.console.rendering import cell_words, visible
+from celery_pecker.surfaces.views.model import Table as Described
+from celery_pecker.surfaces.views.phrases import plural
+from throttle.cli.formatting import bar, short, spark
+from throttle.overview import Picture, State, Status, Tenant, Worker
+from throttle.overview.judge import TOLERANCE
+from throttle.views import TENANTS, WORKERS, amounts, flow, outage, workers
 
 BESIDE = 110
 """Letters of a line from which two tables stand beside each other."""
-OF_WORKER, OF_TENANT = 54, 22
+OF_WORKER, OF_TENANT = 54, 31
 """Letters of a table's line beside the name: figures are never cut, names are."""
 
 
@@ -115,23 +119,18 @@ class Screen:
 
     def _head(self, picture: Picture, wide: int) -> Iterable[RenderableType]:
         at = datetime.fromtimestamp(picture.at, self._zone)
-        workers = {one.id for status in picture.databases for one in status.workers}
         line = Text()
         line.append("throttle ", "bold")
         line.append(
-            f"{at:%H:%M:%S %Z}  {counted(len(workers), 'worker')},"
-            f" {counted(picture.held, 'task')} held,"
+            f"{at:%H:%M:%S %Z}  {plural(workers(picture), 'worker')},"
+            f" {plural(picture.held, 'task')} held,"
             f" by the {picture.estimator} estimator  "
         )
         line.append(visible(self._where), "dim")
         line.truncate(max(wide, self._longest), overflow="ellipsis")
         yield line
         if picture.away:
-            yield Text(
-                f"No answer for {duration(picture.since)}: {visible(picture.away)}."
-                " Workers go by the policy of each limit; below is what was seen last.",
-                "bold white on red",
-            )
+            yield Text(visible(outage(picture)), "bold white on red")
         yield Text()
 
     def _block(
@@ -156,18 +155,7 @@ class Screen:
         if known and len(known) > 1:
             line.append(spark([*known][-min(wide // 3, 40) :]), "cyan")
             line.append("  ")
-        if not status.workers:
-            return line
-        parts = [f"held {status.held:,}"]
-        if status.held_bytes:
-            parts.append(size(status.held_bytes))
-        if status.parked:
-            parts.append(f"parked {status.parked:,}")
-        parts.append(f"admitted {rate(status.rate, status.admitted)}")
-        if status.shadow or status.would_hold:
-            parts.append(f"would hold {rate(status.would_rate, status.would_hold)}")
-        line.append("  ".join(parts))
-        return line
+        return line.append("  ".join(flow(status)))
 
 
 def room(databases: Iterable[Status], wide: int, high: int | None) -> Mapping[str, int]:
@@ -216,10 +204,9 @@ def _notes(status: Status) -> list[Text]:
 
 def _bar(status: Status, wide: int) -> Text:
     """Return the traffic as a bar: full is the limit, its mark the one in force."""
-    amounts = _amounts(status)
     line = Text("  ")
     if status.operations is None:
-        return line + Text(amounts)
+        return line + Text(amounts(status))
     length = max(wide - FIGURES, 12)
     drawn = bar(status.used * status.factor, length)
     mark = min(int(status.factor * length), length)
@@ -229,62 +216,40 @@ def _bar(status: Status, wide: int) -> Text:
         line.append("┃", f"cyan {TRACK}")
         line.append(drawn[mark + 1 :], f"red {TRACK}")
     line.append("│", "red bold" if status.used > TOLERANCE else "")
-    return line + Text(f" {amounts}")
-
-
-def _amounts(status: Status) -> str:
-    operations = f"{status.traffic.operations:,.0f}"
-    if status.operations is None:
-        busy = status.traffic.seconds
-        return f"{operations} operations/s, {busy:.1f} connections busy"
-    in_force = status.operations * status.factor
-    amounts = f"{status.used:4.0%}  {operations} of {in_force:,.0f}/s"
-    if status.factor < 1:
-        amounts += f" (else {status.operations:,.0f})"
-    if status.seconds is not None:
-        busy = status.seconds * status.factor
-        amounts += f", {status.traffic.seconds:.1f} of {busy:g} busy"
-    return amounts
+    return line + Text(f" {status.used:4.0%}  {amounts(status)}")
 
 
 def _tables(status: Status, rows: tuple[int, int], longest: int) -> Iterable[Table]:
-    of_workers, of_tenants = rows
-    if status.workers and of_workers:
-        table = plain_table("worker", "share", "", "held", "oldest", "admitted")
-        for worker in status.workers[: fitting(status.workers, of_workers)]:
-            table.add_row(
-                Text(short(visible(worker.name), longest)),
-                f"{worker.share:.0%}",
-                Text(bar(worker.share, 8), f"cyan {TRACK}"),
-                f"{worker.held:,}",
-                duration(worker.oldest) if worker.held else "",
-                rate(worker.rate, worker.admitted),
-            )
-        _rest(table, len(status.workers) - fitting(status.workers, of_workers))
-        yield table
-    if status.tenants and of_tenants:
-        table = plain_table("tenant", "held", "admitted")
-        for tenant in status.tenants[: fitting(status.tenants, of_tenants)]:
-            table.add_row(
-                Text(short(visible(tenant.name), longest) or "(none)"),
-                f"{tenant.held:,}",
-                rate(tenant.rate),
-            )
-        _rest(table, len(status.tenants) - fitting(status.tenants, of_tenants))
-        yield table
+    both: tuple[tuple[Described, Sequence[Worker | Tenant]], ...] = (
+        (WORKERS, status.workers),
+        (TENANTS, status.tenants),
+    )
+    for (described, all_), most in zip(both, rows, strict=True):
+        if all_ and most:
+            yield _table(described, all_, fitting(all_, most), longest)
 
 
-def _rest(table: Table, left: int) -> None:
-    if left > 0:
-        table.add_row(Text(f"… {left} more", "dim"))
-
-
-def plain_table(first: str, *others: str) -> Table:
-    """Return a table without lines; all but the first column are figures."""
+def _table(
+    described: Described, all_: Sequence[Worker | Tenant], most: int, longest: int
+) -> Table:
+    """Return the first rows under the columns of a view; names are shortened."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column(first, overflow="ellipsis", no_wrap=True)
-    for name in others:
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    for column in described.columns:
+        right = "right" if column.number else "left"
+        table.add_column(column.label, justify=right, no_wrap=True)  # type: ignore[arg-type]
+    for row in all_[:most]:
+        cells: list[Text] = []
+        for column in described.columns:
+            value = column.of(row)
+            words = visible(cell_words(column, value))
+            cells.append(
+                Text(short(words, longest) if column.kind == "name" else words)
+            )
+            if column.kind == "part":
+                cells[-1].append(f" {bar(value[1], 8)}", f"cyan {TRACK}")
+        table.add_row(*cells)
+    if len(all_) > most:
+        table.add_row(Text(f"… {len(all_) - most} more", "dim"))
     return table
 
 

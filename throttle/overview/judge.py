@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from celery_pecker.surfaces.views.phrases import duration, plural
 from throttle.model import NOTHING, Amount, Estimator, Limit, View
 from throttle.overview.model import ORDER, State, Status, Tenant, Worker
 
@@ -106,7 +107,7 @@ def _waiting(held: int, oldest: float, tenants: tuple[Tenant, ...]) -> str:
     """Return how many wait, how long, and whose they are; empty if none."""
     if not held:
         return ""
-    summary = f"{counted(held, 'task')} wait" + ("s" if held == 1 else "")
+    summary = f"{plural(held, 'task')} wait" + ("s" if held == 1 else "")
     if oldest:
         summary += f", the oldest for {duration(oldest)}"
     if tenants and tenants[0].held:
@@ -164,7 +165,7 @@ def _notes(
     )
     if others:
         named = ", ".join(others[:3]) + (" …" if len(others) > len(others[:3]) else "")
-        workers = counted(len(others), "worker")
+        workers = plural(len(others), "worker")
         yield f"{workers} with another limit than in these settings: {named}"
 
 
@@ -197,8 +198,14 @@ def _tenants(name: str, view: View | None, rates: Rates | None) -> tuple[Tenant,
             keys.setdefault(tenant, []).append((name, key, tenant))
     if set(held) <= {""}:  # no route names a tenant
         return ()
+    all_ = sum(held.values()) or 1
     rows = [
-        Tenant(name=tenant, held=waiting, rate=_total(rates, keys[tenant]))
+        Tenant(
+            name=tenant,
+            held=waiting,
+            part=waiting / all_,
+            rate=_total(rates, keys[tenant]),
+        )
         for tenant, waiting in held.items()
     ]
     return tuple(sorted(rows, key=lambda one: (-one.held, -(one.rate or 0), one.name)))
@@ -207,19 +214,3 @@ def _tenants(name: str, view: View | None, rates: Rates | None) -> tuple[Tenant,
 def _total(rates: Rates | None, keys: Iterable[tuple[str, ...]]) -> float | None:
     known = [rates[key] for key in keys if key in rates] if rates else []
     return sum(known) if known else None
-
-
-def counted(number: int, one: str) -> str:
-    """Return a number and what it counts."""
-    return f"{number:,} {one}" + ("" if number == 1 else "s")
-
-
-UNITS = ((1.0, 1e-3, "ms", 0), (100.0, 1.0, "s", 1), (5_400.0, 60.0, "min", 0))
-
-
-def duration(seconds: float) -> str:
-    """Return a length of time for people."""
-    for below, unit, name, decimals in UNITS:
-        if seconds < below:
-            return f"{seconds / unit:.{decimals}f} {name}"
-    return f"{seconds / 3_600:.1f} h"

@@ -55,6 +55,8 @@ class Tenant:
 
     name: str
     held: int
+    part: float = 0.0
+    """Of all that is held for the database, 0 … 1."""
     rate: float | None = None
     """Admitted per second since the look before."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, tzinfo
 from operator import itemgetter
 from typing import Any
 
@@ -65,12 +66,13 @@ def print_table(context: CommandContext, table: Table, rows: Iterable[Any]) -> N
 def _text(context: CommandContext, table: Table, column: Column, row: Any) -> Text:
     value = column.of(row)
     style = STYLES.get(table.states.get(value, "")) if column.kind == "state" else ""
-    return Text(visible(_words(context, column, value)), style or "")
+    return Text(visible(cell_words(column, value, context.zone)), style or "")
 
 
-def _words(context: CommandContext, column: Column, value: Any) -> str:
+def cell_words(column: Column, value: Any, zone: tzinfo = UTC) -> str:
+    """Return what stands in a column of a row, as a terminal has it."""
     if value is None:
         return phrases.NONE if column.number else ""
     if column.kind == "instant":
-        return for_people(value, context.zone)
+        return for_people(value, zone)
     return str(WORDS.get(column.kind, str)(value))

@@ -102,7 +102,7 @@ class Table:
     key: str
     """The field that no two rows share."""
     columns: tuple[Column, ...]
-    empty: str
+    empty: str = ""
     """What stands there when there are no rows."""
     state: str = "state"
     states: Mapping[str, str] = field(default_factory=dict)

@@ -351,5 +351,5 @@ window.pecker = (function () {
     }
 
     return {root, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
-        schedule, short, watch, card, say, act, send, confirm, button, link, relabel, entryUrl, editUrl, taskUrl, rows, keys};
+        schedule, short, watch, deaf, card, say, act, send, confirm, button, link, relabel, entryUrl, editUrl, taskUrl, rows, keys};
 })();

@@ -11,9 +11,10 @@ from rich.console import Console
 from celery_pecker.surfaces.console.context import WHOLE_LINES
 from tests.unit.throttle.incident import SETTINGS, Night
 from throttle.cli.context import turns
-from throttle.cli.formatting import bar, rate, size, spark
+from throttle.cli.formatting import bar, spark
 from throttle.cli.screen import Screen
 from throttle.overview import Picture, Sampler, State
+from throttle.views import size
 
 
 @pytest.fixture
@@ -55,8 +56,8 @@ def test_workers_and_tenants_stand_beside_each_other(picture: Picture) -> None:
         one for one in shown(picture) if "worker1@node-1" in one and "acme" in one
     ]
     assert line.split() == [
-        *("worker1@node-1", "22%", "█▊", "412", "11.4", "s", "205/s"),
-        *("acme", "601", "400/s"),
+        *("worker1@node-1", "22%", "█▊", "412", "11", "s", "205/s"),
+        *("acme", "601", "████", "400/s"),
     ]
 
 
@@ -148,7 +149,7 @@ def test_tables_below_each_other_share_their_lines(picture: Picture, high: int) 
 def test_the_title_says_whose_tasks_wait(picture: Picture) -> None:
     """Also where there is no room for a table."""
     [title] = [line for line in shown(picture, 120, 24) if " HOLDING " in line]
-    assert title.endswith("oldest for 11.4 s, most of tenant acme (601)")
+    assert title.endswith("oldest for 11 s, most of tenant acme (601)")
 
 
 def test_what_was_seen_before_an_outage_is_told_as_such(picture: Picture) -> None:
@@ -197,10 +198,7 @@ def test_a_bar_is_exact_to_the_eighth_of_a_letter(part: float, drawn: str) -> No
 
 
 def test_small_words() -> None:
-    """Rates, bytes, sparks."""
-    assert [rate(None), rate(None, 7), rate(0.0), rate(0.25), rate(12.4)] == [
-        *("-", "7 in all", "0/s", "0.2/s", "12/s")
-    ]
+    """Bytes, sparks."""
     assert [size(999), size(2_300), size(64_000_000), size(3_000_000_000)] == [
         *("999 B", "2 kB", "64 MB", "3.0 GB")
     ]

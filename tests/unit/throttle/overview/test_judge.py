@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.throttle.incident import SETTINGS, holder, seen, views
 from throttle.model import Estimator, View
-from throttle.overview.judge import duration, judge
+from throttle.overview.judge import judge
 from throttle.overview.model import State, Status
 
 
@@ -79,7 +79,7 @@ def test_a_picture_says_why_and_who() -> None:
     main = told()["main"]
     assert (
         main.summary
-        == "1,204 tasks wait, the oldest for 11.4 s, most of tenant acme (601)"
+        == "1,204 tasks wait, the oldest for 11 s, most of tenant acme (601)"
     )
     assert main.notes == ()
     assert (main.held, main.parked, main.oldest) == (1204, 120, 11.4)
@@ -123,20 +123,3 @@ def test_the_estimator_of_the_settings_tells_the_traffic() -> None:
     assert one.traffic.operations == 2_000.0
     assert one.fast.operations == 4_000.0
     assert one.used == 0.4
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (0.0, "0 ms"),
-        (0.2504, "250 ms"),
-        (1.0, "1.0 s"),
-        (99.9, "99.9 s"),
-        (100.0, "2 min"),
-        (5_399.0, "90 min"),
-        (9_000.0, "2.5 h"),
-    ],
-)
-def test_lengths_of_time_are_short(seconds: float, said: str) -> None:
-    """Three digits say enough."""
-    assert duration(seconds) == said
