@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 import os
 import select
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import capabilities, conninfo, errors
+from psycopg.rows import RowFactory, kwargs_row, tuple_row
 
 from celery_pecker.kernel import hosts, refusals
 from celery_pecker.kernel.bounded_connection import (
@@ -34,6 +35,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.kernel.sql import OURS
 
 BEGIN, COMMIT = "begin", "commit"
+R = TypeVar("R")
 
 
 class Database:
@@ -129,6 +131,10 @@ class Database:
         """
         return self._execute(label, params)[0]
 
+    def read(self, of: Callable[..., R], label: str, **params: object) -> Sequence[R]:
+        """Return what is made of each row of a statement, of its columns by name."""
+        return self._execute(label, params, kwargs_row(of))[0]
+
     def change(self, label: str, **params: object) -> int:
         """Return how many rows a statement changed."""
         return self._execute(label, params)[1]
@@ -222,11 +228,14 @@ class Database:
                 os.close(connection.fileno())
 
     def _execute(
-        self, label: str, params: dict[str, object]
-    ) -> tuple[Sequence[tuple[Any, ...]], int]:
+        self,
+        label: str,
+        params: dict[str, object],
+        row_factory: RowFactory[Any] = tuple_row,
+    ) -> tuple[Sequence[Any], int]:
         try:
             connection = self._connected()
-            with connection.cursor(binary=True) as cursor:
+            with connection.cursor(binary=True, row_factory=row_factory) as cursor:
                 cursor.execute(self._statements[label], params)
                 rows = cursor.fetchall() if cursor.description else ()
                 return rows, cursor.rowcount

@@ -9,7 +9,7 @@ living as materialized (
 
 /* part:entry_columns */
 task.name, declared.task, declared.schedule, declared.run, declared.delivery,
-declared.period_us, declared.timeout_us, {us(task.executed_at)} as last,
+declared.period_us, declared.timeout_us, {us(task.executed_at)} as last_us,
 task.epoch, task.era, task.missed, task.paused,
 coalesce(declared.declared_until >= clock.now, false) as declared,
 case declared.run when 'local' then living.local else living.dispatch end as claimed
@@ -102,7 +102,7 @@ page as materialized (
         limit %(limit)s offset %(offset)s
     ) as sorted
 )
-select {us(clock.now)} as now, counted.entries,
+select {us(clock.now)} as now_us, counted.entries,
        {entry_columns},
        task.holder, replica.host, seen.spark
 from clock
@@ -144,13 +144,13 @@ order by page.nth
 -- One entry, by its name.
 with {clock},
 {living}
-select {us(clock.now)} as now,
+select {us(clock.now)} as now_us,
        {entry_columns},
        task.holder, replica.host,
-       {us(least(declared.declared_until, timestamptz '9000-01-01 00:00+00'))} as until,
-       {us(replica.seen_at)} as seen, fence.epoch as fence_epoch,
+       {us(least(declared.declared_until, timestamptz '9000-01-01 00:00+00'))} as until_us,
+       {us(replica.seen_at)} as seen_us, fence.epoch as fence_epoch,
        fence.era as fence_era, fence.attempt as fence_attempt,
-       {us(fence.due_at)} as fence_due, {us(fence.started_at)} as fence_started
+       {us(fence.due_at)} as fence_due_us, {us(fence.started_at)} as fence_started_us
 from clock, living,
     {schema}.pecker_tasks as task
     left join {schema}.pecker_declarations as declared on declared.name = task.name
@@ -168,12 +168,12 @@ select outcome.name,
            or coalesce(outcome.bad_at > clock.now - interval '60 seconds', false) as failing,
        outcome.undelivered,
        case when outcome.unreported_at < clock.now then {us(outcome.unreported_at)}
-       end as unreported,
+       end as unreported_us,
        array[outcome.published, outcome.not_sent, outcome.succeeded, outcome.failed,
              outcome.overrun, outcome.lost, outcome.refused_late,
              outcome.refused_overtaken, outcome.refused_unknown,
              outcome.refused_repeated] as counts,
-       bad.report, {us(bad.due)} as due, bad.era, {us(bad.at)} as at, bad.host,
+       bad.report, {us(bad.due)} as due_us, bad.era, {us(bad.at)} as at_us, bad.host,
        bad.error
 from clock,
     {schema}.pecker_outcomes as outcome,
@@ -213,11 +213,11 @@ limit %(limit)s
 /* celery_pecker:read_pending */
 -- Slots of an entry that were claimed and not confirmed, and requested runs.
 -- One that was sent and rests until its deadline is neither.
-select {us(pending.due_at)} as due,
+select {us(pending.due_at)} as due_us,
        pending.era, pending.epoch, pending.attempt, pending.asked, pending.asked_by,
        case when pending.asked then {us(pending.taken_at)}
            else {us(pending.claimed_at)}
-       end as claimed
+       end as claimed_us
 from {schema}.pecker_pending as pending
 where pending.name = %(name)s
     and (not pending.asked or pending.epoch = 0 or pending.taken_at is not null)
@@ -233,8 +233,8 @@ won as (
     group by task.holder
 )
 select replica.holder, replica.host, replica.pid, replica.version, replica.kind,
-       replica.entries, replica.differing, {us(replica.started_at)} as started,
-       {us(replica.seen_at)} as seen,
+       replica.entries, replica.differing, {us(replica.started_at)} as started_us,
+       {us(replica.seen_at)} as seen_us,
        replica.seen_at > clock.now - %(term)s * interval '1 second' as living,
        coalesce(won.slots, 0) as won
 from clock,
@@ -271,7 +271,7 @@ known as materialized (
         left join {schema}.pecker_declarations as declared on declared.name = task.name
         left join {schema}.pecker_outcomes as outcome on outcome.name = task.name
 )
-select {us(clock.now)} as now,
+select {us(clock.now)} as now_us,
        entries.*, worst.name as worst, waiting.*, living.replicas,
        living.unreadable, ended.counts
 from clock,

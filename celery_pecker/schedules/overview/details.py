@@ -29,8 +29,7 @@ def facts_of(question: Question, detail: EntryDetail, at: At) -> list[str]:
         )
     if row.missed:
         known.append(f"{row.missed} slots had no message since the row was made")
-    alive = [one for one in question.replicas if one.living]
-    living = count_of_schedulers(len(alive))
+    living = count_of_schedulers(question.replicas)
     known.append(f"{living}; the database's clock says {at(detail.now_us)}")
     return known
 
@@ -57,6 +56,20 @@ def differing(replicas: Sequence[ReplicaRow]) -> list[str]:
     return sorted({name for one in replicas if one.living for name in one.differing})
 
 
-def count_of_schedulers(living: int) -> str:
+def alive(replicas: Sequence[ReplicaRow]) -> list[ReplicaRow]:
+    """Return those that live, a worker once.
+
+    A worker has two rows: one part sends, the other runs local entries.
+    """
+    workers = {(o.host, o.pid) for o in replicas if o.living and o.kind == "worker"}
+    return [
+        one
+        for one in replicas
+        if one.living and (one.kind != "local" or (one.host, one.pid) not in workers)
+    ]
+
+
+def count_of_schedulers(replicas: Sequence[ReplicaRow]) -> str:
     """Return how many live, as a clause."""
+    living = len(alive(replicas))
     return "1 scheduler is alive" if living == 1 else f"{living} schedulers are alive"

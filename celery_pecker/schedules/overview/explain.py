@@ -12,6 +12,7 @@ from difflib import get_close_matches
 
 from celery_pecker.schedules.overview.details import (
     able,
+    alive,
     count_of_schedulers,
     facts_of,
     next_slot,
@@ -236,8 +237,7 @@ def _of_a_slot(question: Question, detail: EntryDetail, at: At) -> Iterator[Answ
 def _undeclared(question: Question, detail: EntryDetail, at: At) -> Answer:
     until = detail.declared_until_us
     since = f" since {at(until)}" if until is not None else ""
-    alive = [one for one in question.replicas if one.living]
-    if not alive:
+    if not alive(question.replicas):
         return Answer(
             verdict="no_live_scheduler",
             why=f"no scheduler is alive{since}",
@@ -253,7 +253,8 @@ def _undeclared(question: Question, detail: EntryDetail, at: At) -> Answer:
     )
     return Answer(
         verdict="undeclared",
-        why=f"{count_of_schedulers(len(alive))}, and none declares it{since}{in_code}",
+        why=f"{count_of_schedulers(question.replicas)}, and none declares it{since}"
+        f"{in_code}",
         advice="its rows go a day after the last declaration; add it to beat_schedule"
         " if it is wanted",
     )
@@ -298,7 +299,7 @@ def _overdue(question: Question, detail: EntryDetail, at: At) -> Answer:
         )
     return Answer(
         verdict="overdue",
-        why=f"its slot of {due} is not won, although {count_of_schedulers(len(there))}:"
+        why=f"its slot of {due} is not won, although {count_of_schedulers(there)}:"
         " they cannot reach the broker, the gate holds it back, or they hang",
         advice="see their logs; celery -A proj pecker doctor",
     )

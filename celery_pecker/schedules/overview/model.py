@@ -177,7 +177,7 @@ class ReplicaRow:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The figures of all entries, in the order of the statement that counts them.
+    """The figures of all entries, as the statement that counts them names them.
 
     Overdue are those on a grid alone: when a crontab is due only the app's code can
     say.

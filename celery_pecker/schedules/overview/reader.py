@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 from celery_pecker.kernel.database import Database
-from celery_pecker.schedules.history.outcomes import COLUMNS
 from celery_pecker.schedules.overview.model import (
     EntryDetail,
     NoRoom,
@@ -20,7 +20,12 @@ from celery_pecker.schedules.overview.model import (
     Totals,
     UnknownEntry,
 )
-from celery_pecker.schedules.overview.rows import bad_end_of, entry_of, fence_of
+from celery_pecker.schedules.overview.rows import (
+    entry_of,
+    fence_of,
+    outcomes_of,
+    totals_of,
+)
 from celery_pecker.schedules.overview.slots import slots
 
 ORDERS = ("name", "task", "last", "late", "missed", "state")
@@ -70,7 +75,8 @@ class Overview:
         if order not in ORDERS:
             message = f"order is {order!r}; allowed are {', '.join(ORDERS)}"
             raise ValueError(message)
-        rows = self._database.run(
+        rows = self._database.read(
+            SimpleNamespace,
             "list_entries",
             now=self._now(),
             search=search.replace("\0", ""),
@@ -82,41 +88,32 @@ class Overview:
             shown=SHOWN,
             term=SEEN,
         )
-        now_us, total = rows[0][:2]
-        ended = self.outcomes([row[2] for row in rows if row[2] is not None])
-        listed = [
-            entry_of(row[2:], now_us, overdue_after, ended)
-            for row in rows
-            if row[2] is not None
-        ]
-        return Page(total=total, rows=listed, now_us=now_us)
+        now_us, found = rows[0].now_us, [row for row in rows if row.name is not None]
+        ended = self.outcomes([row.name for row in found])
+        listed = [entry_of(row, now_us, overdue_after, ended) for row in found]
+        return Page(total=rows[0].entries, rows=listed, now_us=now_us)
 
     def entry(self, name: str, *, limit: int = 600) -> EntryDetail | None:
         """Return an entry and its last slots; None if no entry has that name."""
         if not _storable(name):
             return None
-        rows = self._database.run("read_entry", name=name, now=self._now(), term=SEEN)
+        rows = self._database.read(
+            SimpleNamespace, "read_entry", name=name, now=self._now(), term=SEEN
+        )
         if not rows:
             return None
-        now_us, until_us, seen_us = rows[0][0], rows[0][17], rows[0][18]
+        row, now_us = rows[0], rows[0].now_us
         slots = self._slots(name, limit)
         late = [slot.late_us for slot in slots if slot.late_us is not None][:SHOWN]
+        row.spark = late[::-1]
         return EntryDetail(
-            row=entry_of(
-                (*rows[0][1:17], late[::-1]),
-                now_us,
-                OVERDUE_TIMEOUT,
-                self.outcomes([name]),
-            ),
+            row=entry_of(row, now_us, OVERDUE_TIMEOUT, self.outcomes([name])),
             now_us=now_us,
-            declared_until_us=until_us,
-            holder_seen_us=seen_us,
+            declared_until_us=row.until_us,
+            holder_seen_us=row.seen_us,
             slots=slots,
-            fence=fence_of(rows[0][19:]),
-            pending=[
-                PendingRow(*row)
-                for row in self._database.run("read_pending", name=name)
-            ],
+            fence=fence_of(row),
+            pending=[*self._database.read(PendingRow, "read_pending", name=name)],
         )
 
     def _slots(self, name: str, limit: int) -> list[SlotRow]:
@@ -131,17 +128,11 @@ class Overview:
 
     def outcomes(self, names: Sequence[str]) -> dict[str, Outcomes]:
         """Return how the runs of entries ended; only of those that have a report."""
-        rows = self._database.run("read_outcomes", now=self._now(), names=[*names])
-        return {
-            name: Outcomes(
-                failing=failing,
-                undelivered=undelivered,
-                unreported_us=unreported_us,
-                counts=dict(zip(COLUMNS, counts, strict=True)),
-                bad=bad_end_of(bad),
+        return dict(
+            self._database.read(
+                outcomes_of, "read_outcomes", now=self._now(), names=[*names]
             )
-            for name, failing, undelivered, unreported_us, counts, *bad in rows
-        }
+        )
 
     def failing(self, limit: int = 10) -> dict[str, Outcomes]:
         """Return some that fail or are unreported, those that are not sent first."""
@@ -151,17 +142,19 @@ class Overview:
 
     def replicas(self) -> list[ReplicaRow]:
         """Return every process life seen within a day, the last seen first."""
-        rows = self._database.run("list_replicas", now=self._now(), term=SEEN)
-        return [ReplicaRow(*row) for row in rows]
+        now = self._now()
+        return [*self._database.read(ReplicaRow, "list_replicas", now=now, term=SEEN)]
 
     def totals(self, *, overdue_after: float = OVERDUE_TIMEOUT) -> Totals:
         """Return the figures of all entries at once."""
-        [(*figures, counts)] = self._database.run(
-            "count_entries", now=self._now(), overdue_after=overdue_after, term=SEEN
+        [totals] = self._database.read(
+            totals_of,
+            "count_entries",
+            now=self._now(),
+            overdue_after=overdue_after,
+            term=SEEN,
         )
-        counted = zip(COLUMNS, counts, strict=True)
-        figures.append({column: count or 0 for column, count in counted})
-        return Totals(*figures)
+        return totals
 
     def pause(self, name: str, *, by: str | None = None) -> None:
         """Let the slots of an entry pass, from its next one on."""

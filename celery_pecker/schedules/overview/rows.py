@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from celery_pecker.kernel.lease import SECOND
+from celery_pecker.schedules.history.outcomes import COLUMNS
 from celery_pecker.schedules.overview.model import (
     NOTHING_YET,
     BadEnd,
     EntryRow,
     Fence,
     Outcomes,
+    Totals,
 )
 from celery_pecker.schedules.overview.slots import named
 
@@ -37,79 +39,75 @@ def state(*, declared: bool, paused: bool, new: bool, **signs: bool) -> str:
 
 
 def entry_of(
-    row: Sequence[Any], now_us: int, overdue_after: float, ended: Mapping[str, Outcomes]
+    row: Any, now_us: int, overdue_after: float, ended: Mapping[str, Outcomes]
 ) -> EntryRow:
     """Return an entry as the tables have it, with how its runs ended."""
-    (
-        name,
-        task,
-        schedule,
-        run,
-        delivery,
-        period_us,
-        timeout_us,
-        last_us,
-        epoch,
-        era,
-        missed,
-        paused,
-        declared,
-        claimed,
-        holder,
-        host,
-        spark,
-    ) = row
+    period_us, last_us, spark = row.period_us, row.last_us, row.spark or []
     next_us = None if period_us is None else last_us + period_us
-    overdue_us = max(now_us - next_us, 0) if declared and next_us is not None else 0
-    outcomes = ended.get(name, NOTHING_YET)
+    overdue_us = 0
+    if row.declared and next_us is not None:
+        overdue_us = max(now_us - next_us, 0)
+    outcomes = ended.get(row.name, NOTHING_YET)
     return EntryRow(
-        name=name,
-        task=task or "",
-        schedule=schedule or "",
-        run=run or "",
-        delivery=delivery or "",
+        name=row.name,
+        task=row.task or "",
+        schedule=row.schedule or "",
+        run=row.run or "",
+        delivery=row.delivery or "",
         period_us=period_us,
-        timeout_us=timeout_us,
+        timeout_us=row.timeout_us,
         last_us=last_us,
         next_us=next_us,
         late_us=spark[-1] if spark else None,
         overdue_us=overdue_us,
-        holder=holder,
-        host=host,
-        epoch=epoch,
-        era=era,
-        missed=missed,
-        paused=paused,
-        declared=declared,
+        holder=row.holder,
+        host=row.host,
+        epoch=row.epoch,
+        era=row.era,
+        missed=row.missed,
+        paused=row.paused,
+        declared=row.declared,
         state=state(
-            declared=declared,
-            paused=paused,
+            declared=row.declared,
+            paused=row.paused,
             overdue=overdue_us > overdue_after * SECOND,
-            new=not epoch,
-            unclaimed=not claimed,
+            new=not row.epoch,
+            unclaimed=not row.claimed,
             failing=outcomes.failing,
             unreported=outcomes.unreported_us is not None,
         ),
-        spark=spark or [],
+        spark=spark,
         outcomes=outcomes,
     )
 
 
-def bad_end_of(row: Sequence[Any]) -> BadEnd | None:
-    """Return the last run that ended badly; None if none did."""
-    report, due_us, era, at_us, host, error = row
-    if report is None:
-        return None
-    return BadEnd(
-        state=named(report),
-        due_us=due_us,
-        era=era,
-        at_us=at_us,
-        host=host,
-        error=error or "",
+def outcomes_of(
+    *, name: str, counts: Sequence[int], report: int | None, **columns: Any
+) -> tuple[str, Outcomes]:
+    """Return how the runs of an entry ended, with its name."""
+    bad = {key: columns.pop(key) for key in ("due_us", "era", "at_us", "host")}
+    error = columns.pop("error") or ""
+    return name, Outcomes(
+        counts=dict(zip(COLUMNS, counts, strict=True)),
+        bad=None if report is None else BadEnd(state=named(report), error=error, **bad),
+        **columns,
     )
 
 
-def fence_of(row: Sequence[Any]) -> Fence | None:
+def totals_of(*, counts: Sequence[int | None], **figures: Any) -> Totals:
+    """Return the figures of all entries."""
+    counted = zip(COLUMNS, counts, strict=True)
+    return Totals(counts={key: number or 0 for key, number in counted}, **figures)
+
+
+def fence_of(row: Any) -> Fence | None:
     """Return the last start of a run; None if none was reported."""
-    return None if row[0] is None else Fence(*row)
+    if row.fence_epoch is None:
+        return None
+    return Fence(
+        epoch=row.fence_epoch,
+        era=row.fence_era,
+        attempt=row.fence_attempt,
+        due_us=row.fence_due_us,
+        started_us=row.fence_started_us,
+    )

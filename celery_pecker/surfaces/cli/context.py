@@ -115,23 +115,3 @@ INSTANTS = {
 def instant(us: int | None) -> str | None:
     """Return an instant as programs get it."""
     return None if us is None else instants.for_programs(from_us(us))
-
-
-UNITS = (
-    (1_000, 1, "us", 0),
-    (1_000_000, 1_000, "ms", 1),
-    (120_000_000, 1_000_000, "s", 1),
-    (7_200_000_000, 60_000_000, "min", 0),
-    (172_800_000_000, 3_600_000_000, "h", 1),
-)
-"""Below how many microseconds, the unit, its name, and the decimals shown."""
-
-
-def seconds(us: int | None) -> str:
-    """Return a length of time for people."""
-    if us is None:
-        return NONE
-    for below, unit, name, decimals in UNITS:
-        if abs(us) < below:
-            return f"{us / unit:.{decimals}f} {name}"
-    return f"{us / 86_400_000_000:.1f} days"

@@ -20,12 +20,14 @@ from celery_pecker.schedules.engine.repository import CHUNK, Repository
 from celery_pecker.schedules.overview import Totals
 from celery_pecker.schedules.overview.details import (
     able,
+    alive,
     count_of_schedulers,
     differing,
 )
-from celery_pecker.surfaces.cli.context import NO, Context, as_json, seconds
+from celery_pecker.surfaces.cli.context import NO, Context, as_json
 from celery_pecker.surfaces.cli.observers_health import observers_run
 from celery_pecker.surfaces.cli.outboxes import known
+from celery_pecker.surfaces.views.phrases import duration, span
 
 TWICE = "differently, and send them by each of their schedules"
 
@@ -126,7 +128,7 @@ def _pace(context: Context, document: dict[str, object], within_us: int) -> bool
         "differing": both,
         "failing": there.failing,
         "unreported": there.unreported,
-        "schedulers": there.replicas,
+        "schedulers": len(alive(replicas)),
         "now_us": now_us,
     }
     if not context.json:
@@ -139,17 +141,17 @@ def _pace(context: Context, document: dict[str, object], within_us: int) -> bool
         elif late:
             click.echo(
                 f"{len(late)} of {len(entries)} entries are overdue;"
-                f" {late_text(late[0])}; {count_of_schedulers(there.replicas)}"
+                f" {late_text(late[0])}; {count_of_schedulers(replicas)}"
             )
         elif there.overdue:
             click.echo(
                 f"{there.overdue} entries that other code declares are overdue,"
-                f" {there.worst!r} for {seconds(there.worst_us)}"
+                f" {there.worst!r} for {span(there.worst_us)}"
             )
         elif unclaimed:
             click.echo(
                 f"{unclaimed} of {count} entries: no live scheduler claims them;"
-                f" {count_of_schedulers(there.replicas)}"
+                f" {count_of_schedulers(replicas)}"
             )
         elif both and there.keeps_up:
             click.echo(f"schedulers declare {len(both)} entries {TWICE}: {both[0]!r}")
@@ -245,7 +247,7 @@ def undelivered(summary: Summary, within: float) -> str | None:
     """Return why what is due is not delivered in time; None: it is. Pure."""
     if summary.oldest is None or summary.oldest <= within:
         return None
-    text = f", the oldest for {seconds(round(summary.oldest * SECOND))}"
+    text = f", the oldest for {duration(summary.oldest)}"
     if not summary.relays:
         return f"{text}; no relay runs"
     away = [one.broker for one in summary.relays if one.broker is not None]
@@ -284,7 +286,7 @@ def late_text(one: Overdue) -> str:
     """Return an overdue entry in words."""
     if one.overdue_us is None:
         return f"{one.name!r} was never seen by a scheduler"
-    return f"{one.name!r} for {seconds(one.overdue_us)}"
+    return f"{one.name!r} for {span(one.overdue_us)}"
 
 
 def plain_worst(late: list[Overdue]) -> list[dict[str, object]]:

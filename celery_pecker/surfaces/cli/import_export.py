@@ -12,7 +12,7 @@ from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.schedules.engine.repository import CHUNK
-from celery_pecker.schedules.overview.details import count_of_schedulers
+from celery_pecker.schedules.overview.details import alive, count_of_schedulers
 from celery_pecker.surfaces.cli.context import NO, Context, as_json, instant
 from celery_pecker.surfaces.cli.health import rows_of
 from celery_pecker.surfaces.cli.imported_state import ImportedRun, plan, read
@@ -96,10 +96,10 @@ def import_(  # noqa: PLR0913  # from five sources
                 click.echo(f"{one.name} {WORDS[one.verdict]} {context.at(one.last_us)}")
             did = "would be set" if dry_run else "set"
             click.echo(f"{counted['set']} of {len(steps)} entries {did}")
-        alive = [one for one in context.overview.replicas() if one.living]
-        if alive and not dry_run:
+        replicas = context.overview.replicas()
+        if alive(replicas) and not dry_run:
             click.echo(
-                f"note: {count_of_schedulers(len(alive))}; what was sent already is not"
+                f"note: {count_of_schedulers(replicas)}; what was sent already is not"
                 " taken back",
                 err=True,
             )

@@ -15,7 +15,7 @@ from celery_pecker.kernel.bounded_connection import BoundedConnection
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.sql import tables
-from celery_pecker.schedules.overview.details import count_of_schedulers
+from celery_pecker.schedules.overview.details import alive, count_of_schedulers
 from celery_pecker.surfaces.cli.context import NO, YES, Context, as_json
 from celery_pecker.surfaces.cli.health import rows_of, summaries
 from celery_pecker.surfaces.cli.stored_schedules import stored_names
@@ -80,8 +80,8 @@ def leave(
 
 def _left(context: Context) -> list[str]:
     """Return what is still to be done here, in words."""
-    alive = [one for one in context.overview.replicas() if one.living]
-    left = [f"{count_of_schedulers(len(alive))}: stop them"] if alive else []
+    replicas = context.overview.replicas()
+    left = [f"{count_of_schedulers(replicas)}: stop them"] if alive(replicas) else []
     for name, summary in summaries(context).items():
         if isinstance(summary, PeckerError):
             raise summary

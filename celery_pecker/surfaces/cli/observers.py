@@ -11,7 +11,6 @@ from celery.bin.base import CeleryCommand
 from rich.text import Text
 
 from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.lease import SECOND
 from celery_pecker.observers.model import NodeRow
 from celery_pecker.observers.overview import (
     SHOWN,
@@ -19,7 +18,7 @@ from celery_pecker.observers.overview import (
     Summary,
     Which,
 )
-from celery_pecker.surfaces.cli.context import Context, as_json, seconds
+from celery_pecker.surfaces.cli.context import Context, as_json
 from celery_pecker.surfaces.console import instants
 from celery_pecker.surfaces.console.group import subcommand_follows
 from celery_pecker.surfaces.console.listing import Listing
@@ -30,6 +29,7 @@ from celery_pecker.surfaces.views.observers import (
     OBSERVERS_TABLE,
     not_sent,
 )
+from celery_pecker.surfaces.views.phrases import duration
 
 WIDE = 10
 """Letters of the bar that shows how full a host is."""
@@ -168,7 +168,7 @@ def _print_hosts(context: Context, hosts: Sequence[NodeRow]) -> None:
         right={"observers", "lease"},
     )
     for one in hosts:
-        lease = seconds(round(one.lease * SECOND)) if one.lease > 0 else "over"
+        lease = duration(one.lease) if one.lease > 0 else "over"
         listing.add_row(
             one.name,
             one.state,

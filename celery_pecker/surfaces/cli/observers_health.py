@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from celery_pecker.kernel.lease import SECOND
 from celery_pecker.observers.model import Place
 from celery_pecker.observers.overview import Overview, Summary
-from celery_pecker.surfaces.cli.context import Context, seconds
+from celery_pecker.surfaces.cli.context import Context
 from celery_pecker.surfaces.views.observers import not_sent
+from celery_pecker.surfaces.views.phrases import duration
 
 
 def observers_run(context: Context, document: dict[str, object], within: float) -> bool:
@@ -39,10 +39,9 @@ def not_run(summary: Summary, within: float) -> str | None:
     parked, waited = summary.count(Place.PARKED), summary.oldest_waiting
     reasons = []
     if waited is not None and waited > within:
-        length = seconds(round(waited * SECOND))
         room = "no host takes any" if not summary.taking else f"{summary.free} free"
         waiting = summary.count(Place.WAITING)
-        reasons.append(f"{waiting} waiting, the oldest for {length}; {room}")
+        reasons.append(f"{waiting} waiting, the oldest for {duration(waited)}; {room}")
     if parked:
         reasons.append(f"{parked} parked: ask pecker observers --place parked")
     unsent = summary.unsent

@@ -14,10 +14,11 @@ from rich.text import Text
 from celery_pecker.kernel.clock import from_us, pause
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.schedules.overview import ORDERS, EntryRow, Page
-from celery_pecker.surfaces.cli.context import Context, as_json, plain, seconds
+from celery_pecker.surfaces.cli.context import Context, as_json, plain
 from celery_pecker.surfaces.cli.upcoming import first_after
 from celery_pecker.surfaces.console.exits import YES, interrupted
 from celery_pecker.surfaces.console.listing import Listing
+from celery_pecker.surfaces.views.phrases import span
 
 STYLES = {
     "overdue": "bold red",
@@ -145,7 +146,7 @@ def _table(context: Context, page: Page) -> Listing:
             Text(visible(row.name)),
             Text(_last(context, row, page.now_us)),
             Text(_due(_next(context, row, page.now_us), page.now_us)),
-            Text(seconds(row.late_us)),
+            Text(span(row.late_us)),
             Text(bars(row.spark[-SHOWN:])),
             Text(row.host or "-"),
             Text(str(row.missed)),
@@ -167,8 +168,8 @@ def _due(next_us: int | None, now_us: int) -> str:
     if next_us is None:
         return "-"
     if next_us < now_us:
-        return f"{seconds(now_us - next_us)} ago"
-    return f"in {seconds(next_us - now_us)}"
+        return f"{span(now_us - next_us)} ago"
+    return f"in {span(next_us - now_us)}"
 
 
 def visible(name: str) -> str:

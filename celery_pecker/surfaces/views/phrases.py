@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from celery_pecker.kernel.lease import SECOND
+
 NONE = "-"
 UNITS = (
     # below so many seconds: the unit in seconds, its name, below which number a tenth
@@ -40,6 +42,11 @@ def duration(length: timedelta | float | None) -> str:
                 f"{value:.1f} {name}" if value < tenths_below else f"{value:.0f} {name}"
             )
     raise AssertionError
+
+
+def span(us: int | None) -> str:
+    """Return a length of time that is given in microseconds."""
+    return duration(None if us is None else us / SECOND)
 
 
 def rate(per_second: float) -> str:

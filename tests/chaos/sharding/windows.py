@@ -82,11 +82,11 @@ class Windows:
         windows = self
 
         def passing(
-            self: Database, label: str, params: dict[str, object]
+            self: Database, label: str, params: dict[str, object], *how: Any
         ) -> tuple[Any, int]:
             if label in BEFORE:
                 windows.passed(BEFORE[label])
-            told = execute(self, label, params)
+            told = execute(self, label, params, *how)
             if getattr(windows._local, "depth", 0):
                 windows._local.ran.add(label)
             if label in AFTER and (told[0] or told[1]):

@@ -295,7 +295,7 @@ def test_health_says_how_deep_it_is_and_that_the_broker_is_away(
     assert not line.json("health", *within, code=1)["healthy"]
     shown = line("health", *within)
     assert shown.exit_code == 1
-    assert "outbox default: 4 due, the oldest for 2.0 h" in shown.stdout
+    assert "outbox default: 4 due, the oldest for 2 h" in shown.stdout
     assert "the broker is away: redis://here refused" in shown.stdout
     table.execute("update pecker_outbox_relays set broker = null")
     assert "broker" not in line("health", *within).stdout

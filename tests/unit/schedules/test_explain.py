@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from celery_pecker.schedules.history import Report
 from celery_pecker.schedules.overview import EntryRow, SlotRow
+from celery_pecker.schedules.overview.details import alive, count_of_schedulers
 from celery_pecker.schedules.overview.explain import explain
 from celery_pecker.schedules.overview.model import (
     BadEnd,
@@ -95,6 +96,14 @@ def replica(
         living=living,
         won=1,
     )
+
+
+def test_a_worker_that_sends_and_runs_local_entries_is_one_scheduler() -> None:
+    """It has two rows; a worker that only runs local entries has one."""
+    local, worker = replica(kind="local"), replica(GONE, kind="worker")
+    assert alive([local, worker]) == [worker]
+    assert alive([local, replica(GONE, living=False, kind="worker")]) == [local]
+    assert count_of_schedulers([local, worker, replica()]) == "2 schedulers are alive"
 
 
 def detail(one: EntryRow | None = None, **given: Any) -> EntryDetail:

@@ -12,7 +12,7 @@ from celery_pecker.kernel.lease import SECOND
 from celery_pecker.kernel.rendering import render
 from celery_pecker.kernel.sql import tables
 from celery_pecker.schedules.declarations import other_scheduler
-from celery_pecker.schedules.overview.details import differing
+from celery_pecker.schedules.overview.details import alive, differing
 from celery_pecker.surfaces.cli.context import Context
 from celery_pecker.surfaces.cli.doctor import judge
 from celery_pecker.surfaces.cli.doctor.finding import Finding, fail, ok, warn
@@ -136,11 +136,8 @@ def _schedulers(context: Context) -> Iterator[Finding]:
             "import it: celery -A proj pecker import --schedules; or run it by celery"
             " -A proj beat -S pecker_bridge",
         )
-    alive = [one for one in replicas if one.living]
-    # A worker has two rows: one part sends, the other runs local entries.
-    workers = {(one.host, one.pid) for one in alive if one.kind == "worker"}
-    alive = [o for o in alive if o.kind != "local" or (o.host, o.pid) not in workers]
-    if not alive:
+    living = alive(replicas)
+    if not living:
         stored = context.overview.totals().unclaimed
         scheduled = stored or {*context.declared} - {CELERYS}
         yield (fail if scheduled else warn)(
@@ -150,14 +147,14 @@ def _schedulers(context: Context) -> Iterator[Finding]:
             " pecker_worker = True",
         )
         return
-    text = ", ".join(f"{one.kind} on {one.host} ({one.version})" for one in alive)
-    if len({one.version for one in alive}) > 1:
+    text = ", ".join(f"{one.kind} on {one.host} ({one.version})" for one in living)
+    if len({one.version for one in living}) > 1:
         yield warn(
             "schedulers",
             f"of several versions: {text}",
             "fine while a deploy rolls; restart the older ones otherwise",
         )
-    elif len(alive) == 1:
+    elif len(living) == 1:
         yield warn(
             "schedulers", f"only one: {text}", "run a second one on another host"
         )
