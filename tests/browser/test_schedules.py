@@ -284,7 +284,7 @@ def test_a_name_of_blanks_can_be_seen_and_the_zone_is_told(screen: Screen) -> No
 def test_the_overdue_are_one_key_away(screen: Screen) -> None:
     """What a click on the figure does, Enter does."""
     screen.open("/schedules?order=name&descending=1")
-    screen.find("#worst").send_keys(Keys.ENTER)
+    screen.find("#card-overdue button").send_keys(Keys.ENTER)
     screen.until(lambda: screen.names()[0] == "behind", "the worst first")
     assert "order" not in screen.driver.current_url
 
@@ -333,7 +333,7 @@ def test_keys_of_one_letter_can_be_switched_off(screen: Screen) -> None:
         screen.driver.execute_script("localStorage.clear()")
     screen.open("/schedules")
     screen.press("/")
-    assert screen.driver.switch_to.active_element == screen.find("#search")
+    assert screen.driver.switch_to.active_element == screen.find("#filter-search")
 
 
 def test_no_name_reorders_the_words_beside_it(screen: Screen) -> None:

@@ -20,6 +20,7 @@ from celery_pecker.surfaces.cli import pecker
 from celery_pecker.surfaces.views.alarms import ALARMS
 from celery_pecker.surfaces.views.observers import OBSERVERS
 from celery_pecker.surfaces.views.outbox import OUTBOX
+from celery_pecker.surfaces.views.schedules import SCHEDULES
 from celery_sharding.cli import sharding
 from celery_sharding.ledger import rows as jobs
 from tests.docs.pages import ROOT
@@ -30,7 +31,7 @@ PAGE = (REFERENCE / "vocabulary.md").read_text(encoding="utf-8")
 INSTANTS = re.compile(r"_(at|until|since|due)$")
 COLUMNS = "select column_name, data_type from information_schema.columns"
 COLUMNS += " where table_schema = 'public'"
-VIEWS = (OUTBOX, OBSERVERS, ALARMS)
+VIEWS = (OUTBOX, OBSERVERS, ALARMS, SCHEDULES)
 FLOWERS = tuple(
     path
     for room in ("celery_pecker/surfaces", "celery_sharding", "throttle")

@@ -28,7 +28,11 @@ LONGEST, FOLDED = 400, 8_000
 """Letters of a text; of one that is folded, its last."""
 OF_COLUMNS = (
     *("key", "label", "kind", "number", "width", "notes", "hint", "chooses", "opens"),
-    "alert",
+    *("alert", "order"),
+)
+OF_TABLES = (
+    *("name", "title", "key", "states", "empty", "paged", "order", "nouns"),
+    "acts_by_hand",
 )
 EXACT = 2**53
 """From here on a number of JavaScript's is rounded."""
@@ -38,7 +42,7 @@ def described(view: View) -> dict[str, Any]:
     """Return what a page must know of a view before it is drawn."""
     return {
         table.name: {
-            **_facts(table, "title", "key", "states", "empty", "paged"),
+            **_facts(table, *OF_TABLES),
             "columns": [_facts(one, *OF_COLUMNS) for one in table.shown],
             "folded": [one.key for one in table.columns if one.kind == "folded"],
             "acts": [_facts(one, "name", "label", "asks") for one in table.acts],

@@ -15,6 +15,7 @@ from celery_pecker.schedules.engine.model import task_id
 from celery_pecker.schedules.overview import ORDERS, EntryRow, Overview, Totals
 from celery_pecker.schedules.overview.reader import OVERDUE_TIMEOUT
 from celery_pecker.surfaces.flower.pages import Page, Query, Source
+from celery_pecker.surfaces.flower.rendering import document
 from celery_pecker.surfaces.flower.stored_schedules import (
     brief,
     changes_of,
@@ -24,6 +25,8 @@ from celery_pecker.surfaces.flower.stored_schedules import (
     stored_of,
     why_read_only,
 )
+from celery_pecker.surfaces.views import schedules as view
+from celery_pecker.surfaces.views.model import Shown
 
 if TYPE_CHECKING:
     from celery_pecker.schedules import ScheduleRow
@@ -83,7 +86,7 @@ def read_list(source: Source, query: Query) -> dict[str, Any]:
     at = int(number) if number.isascii() and number.isdigit() else 1
     page = overview.page(
         search=query.get("search", "").strip(),
-        order=order if order in ORDERS else "state",
+        order=order if order in ORDERS else view.ENTRIES.order,
         descending=query.get("descending") == "1",
         limit=ROWS,
         offset=(max(at, 1) - 1) * ROWS,
@@ -91,17 +94,19 @@ def read_list(source: Source, query: Query) -> dict[str, Any]:
     stored = stored_of(source, [row.name for row in page.rows])
     gone = [row.name for row in page.rows if not row.declared]
     removed = removed_of(source, gone)
-    return {
-        "now": page.now_us,
-        "total": page.total,
-        "rows": [
-            plain(row, source, page.now_us, stored.get(row.name), row.name in removed)
-            for row in page.rows
-        ],
-        "size": ROWS,
-        "totals": asdict(totals_of(source.app).read(overview)),
-        "why": why_read_only(source.app),
-    }
+    rows = [
+        plain(row, source, page.now_us, stored.get(row.name), row.name in removed)
+        for row in page.rows
+    ]
+    shown = Shown(
+        now_us=page.now_us,
+        summary=view.Summary(totals_of(source.app).read(overview)),
+        rows={},
+        total=page.total,
+        size=ROWS,
+        extra={"why": why_read_only(source.app)},
+    )
+    return {**document(view.SCHEDULES, shown), "rows": {view.ENTRIES.name: rows}}
 
 
 def read_entry(source: Source, query: Query) -> dict[str, Any] | None:
@@ -143,7 +148,6 @@ def read_entry(source: Source, query: Query) -> dict[str, Any] | None:
             for slot in detail.slots[:LISTED]
         ],
         "bad": _bad(detail.row, source),
-        "counts": detail.row.outcomes.counts,
         "fence": _texts(asdict(detail.fence)) if detail.fence else None,
         "pending": [_texts(asdict(pending)) for pending in detail.pending],
     }
@@ -180,28 +184,12 @@ def plain(
         elif stored.done:
             state, next_us, overdue_us = "done", None, 0
     return {
-        "name": row.name,
-        "task": row.task,
-        "schedule": row.schedule,
-        "run": row.run,
-        "delivery": row.delivery,
-        "period": row.period_us,
-        "timeout": row.timeout_us,
-        "last": row.last_us,
-        "next": next_us,
-        "late": row.late_us,
-        "overdue": overdue_us,
+        **_texts(asdict(row)),
+        "next_us": next_us,
+        "overdue_us": overdue_us,
         "holder": str(row.holder) if row.holder else None,
-        "host": row.host,
-        "epoch": str(row.epoch),
-        "era": row.era,
-        "missed": row.missed,
-        "paused": row.paused,
-        "declared": row.declared,
         "state": state,
-        "failing": row.outcomes.failing,
         "why": _why(row),
-        "spark": row.spark,
         "stored": None if stored is None else brief(stored),
     }
 
@@ -263,6 +251,7 @@ SCHEDULES = Page(
     title="Schedules",
     url="/schedules",
     template="schedules.html",
+    view=view.SCHEDULES,
     read=read_list,
     acts=ACTS,
     shown=wanted,

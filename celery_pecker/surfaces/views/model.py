@@ -26,9 +26,9 @@ part       words, and parts of a whole, 0 … 1: what is well, then what is not
 folded     a long text, behind a word that opens it
 """
 NUMBERS = ("duration", "count", "rate", "figure")
-Width = Literal["phone", "tablet", "desk", "aside"]
-"""Which screens show a column: every one, from 576 px or from 768 px on; aside: a page
-has it as a note or hint of others, and a command not at all."""
+Width = Literal["phone", "tablet", "desk", "wide", "aside"]
+"""Which screens show a column: every one, those from 576, 768 or 1,350 px on; aside: a
+page has it as a note or hint of others, and a command not at all."""
 Tone = Literal["success", "active", "warning", "danger"]
 """How a figure stands: well, busy, it waits for people, badly."""
 
@@ -54,6 +54,8 @@ class Column:
     """The page of the row: its address behind that of this page, but for the key."""
     alert: bool = False
     """Whether any number but 0 is to be noticed."""
+    order: str = ""
+    """What its head sorts the rows by."""
 
     @property
     def number(self) -> bool:
@@ -116,6 +118,12 @@ class Table:
     """Whether a page writes the title above it."""
     by_hand: bool = False
     """Whether a page draws it in its own way."""
+    acts_by_hand: bool = False
+    """Whether a page draws in its own way what may be done to a row."""
+    order: str = ""
+    """What sorts the rows until a head is clicked."""
+    nouns: tuple[str, str] = ("row", "rows")
+    """What one row is, and what some are."""
 
     @property
     def fields(self) -> dict[str, Column]:
@@ -152,6 +160,8 @@ class Figure:
     """Return the number as people read it, of the view's summary."""
     note: Callable[[Any], str]
     tone: Callable[[Any], Tone]
+    order: str = ""
+    """What a click on it sorts all rows by."""
 
 
 Samples = Iterable[tuple[Sequence[str], float]]

@@ -1,7 +1,4 @@
-"""The figures of all entries, and of each where they are few.
-
-The page of the entries is drawn by hand: each has a strip of its slots.
-"""
+"""The view of schedules: entries with their slots, and the figures of all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +7,18 @@ from dataclasses import dataclass
 
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.overview import EntryRow, Totals
-from celery_pecker.surfaces.views.model import Measure, Samples, each
+from celery_pecker.surfaces.views.model import (
+    Column,
+    Figure,
+    Filter,
+    Measure,
+    Samples,
+    Table,
+    Tone,
+    View,
+    each,
+)
+from celery_pecker.surfaces.views.phrases import count, plural, span
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +26,97 @@ class Summary:
     """All entries, and those that have series of their own."""
 
     totals: Totals
-    rows: Sequence[EntryRow]
+    rows: Sequence[EntryRow] = ()
+
+
+# Figures
+
+
+def _entries_note(totals: Totals) -> str:
+    named = ("local", "paused", "new", "undeclared")
+    parts = [f"{count(getattr(totals, name))} {name}" for name in named]
+    return " · ".join(one for one in parts if one[0] != "0") or "all declared"
+
+
+def _overdue_note(totals: Totals) -> str:
+    if totals.overdue:
+        return f"the longest {span(totals.worst_us)}: {totals.worst}"
+    if totals.unclaimed:
+        return f"no scheduler claims {totals.unclaimed:,}"
+    return "every due slot was won"
+
+
+def _failing_note(totals: Totals) -> str:
+    if totals.undelivered:
+        return f"{plural(totals.undelivered, 'entry', 'entries')} not sent"
+    if totals.unreported:
+        return f"no worker reports of {totals.unreported:,}"
+    bad = totals.failing
+    return "their last runs ended badly" if bad else "no run ended badly lately"
+
+
+def _replicas_note(totals: Totals) -> str:
+    if not totals.replicas:
+        return "no slot is claimed"
+    waiting = totals.pending + totals.asked
+    way = f"{plural(waiting, 'slot')} on the way"
+    return way if waiting else "any of them is enough"
+
+
+def _replicas_tone(totals: Totals) -> Tone:
+    if not totals.replicas:
+        return "danger"
+    return "warning" if totals.overdue or totals.unclaimed else "success"
+
+
+def _figure(
+    key: str,
+    label: str,
+    note: Callable[[Totals], str],
+    tone: Callable[[Totals], Tone],
+    order: str = "",
+) -> Figure:
+    def number(totals: Totals) -> int:
+        also = totals.unreported if key == "failing" else 0
+        return int(getattr(totals, key)) + also
+
+    return Figure(
+        key,
+        label,
+        lambda all_: count(number(all_.totals)),
+        lambda all_: note(all_.totals),
+        lambda all_: tone(all_.totals),
+        order,
+    )
+
+
+FIGURES = (
+    _figure("entries", "Entries", _entries_note, lambda _: "success"),
+    _figure(
+        "overdue",
+        "Overdue",
+        _overdue_note,
+        lambda all_: "danger" if all_.overdue or all_.unclaimed else "success",
+        "state",
+    ),
+    _figure(
+        "failing",
+        "Failing",
+        _failing_note,
+        lambda all_: "danger" if all_.failing or all_.unreported else "success",
+        "state",
+    ),
+    _figure(
+        "missed",
+        "Missed slots",
+        lambda all_: "since they were first seen" if all_.missed else "none yet",
+        lambda all_: "warning" if all_.missed else "success",
+    ),
+    _figure("replicas", "Live schedulers", _replicas_note, _replicas_tone),
+)
+
+
+# Metrics
 
 
 def _runs(summary: Summary) -> Samples:
@@ -118,4 +216,39 @@ MEASURES = (
         labels=("entry", "name", "outcome"),
         counter=True,
     ),
+)
+
+
+# Tables
+
+ENTRIES = Table(
+    name="entries",
+    title="Entries",
+    key="name",
+    columns=(
+        Column("state", "state", "state", order="state"),
+        Column("name", "entry", "name", notes=("task",), order="name"),
+        Column("schedule", "schedule", width="desk"),
+        Column("last_us", "last slot", "instant", width="desk", order="last"),
+        Column("next_us", "next slot", "instant"),
+        Column("late_us", "lateness", "text", width="tablet", order="late"),
+        Column("host", "holder", width="desk"),
+        Column("epoch", "epoch", width="wide"),
+        Column("missed", "missed", "count", width="tablet", alert=True, order="missed"),
+    ),
+    empty="No entry yet. The first scheduler that starts with pecker_dsn set to this"
+    " database enters those of its app.",
+    acts_by_hand=True,
+    order="state",
+    paged="numbers",
+    nouns=("entry", "entries"),
+    filters=(Filter("search", "Search names and tasks", kind="search"),),
+)
+SCHEDULES = View(
+    name="schedules",
+    title="Schedules",
+    read=lambda *_: None,  # its page knows more than our tables
+    tables=(ENTRIES,),
+    figures=FIGURES,
+    measures=MEASURES,
 )

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from celery.signals import after_task_publish, before_task_publish
+from psycopg.rows import tuple_row
 
 from celery_pecker.kernel.database import Database
 
@@ -82,11 +83,14 @@ class Windows:
         windows = self
 
         def passing(
-            self: Database, label: str, params: dict[str, object], *how: Any
+            self: Database,
+            label: str,
+            params: dict[str, object],
+            row_factory: Any = tuple_row,
         ) -> tuple[Any, int]:
             if label in BEFORE:
                 windows.passed(BEFORE[label])
-            told = execute(self, label, params, *how)
+            told = execute(self, label, params, row_factory)
             if getattr(windows._local, "depth", 0):
                 windows._local.ran.add(label)
             if label in AFTER and (told[0] or told[1]):

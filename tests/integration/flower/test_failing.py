@@ -35,7 +35,7 @@ def test_the_task_of_a_failing_entry_shows_its_traceback(
     data: dict[str, Any] = site.client.get(
         f"{site.url}/schedules/entry/data?name=raises"
     ).json()
-    assert data["row"]["failing"]
+    assert data["row"]["outcomes"]["failing"]
     task = task_id("public", "raises", DUE_US, 0)
     assert data["bad"]["task"] == task
 

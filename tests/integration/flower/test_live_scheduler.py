@@ -22,7 +22,11 @@ def site(shared_dsn: str, start: Callable[..., Site]) -> Iterator[Site]:
     beat: Any = ProcessContainer([sys.executable, *BEAT], name="beat", cwd=site.folder)
     beat.start()
     try:
-        eventually(lambda: site.data("/schedules")["rows"], 30.0, "entries are there")
+        eventually(
+            lambda: site.data("/schedules")["rows"]["entries"],
+            30.0,
+            "entries are there",
+        )
         yield site
     finally:
         beat.remove()
@@ -47,7 +51,7 @@ def test_what_a_scheduler_does_is_seen_and_what_people_ask_is_done(site: Site) -
     assert {host for _, host in shown["holders"]} == {shown["row"]["host"]}
     nightly = entry(site, "nightly")["row"]
     assert nightly["schedule"].startswith("<crontab: 30 3")
-    assert nightly["next"] > nightly["last"], "Flower tells it by the same words"
+    assert nightly["next_us"] > nightly["last_us"], "Flower tells it by the same words"
 
     assert site.post("/schedules/act", act="run", name="nightly").status_code == 200
     eventually(lambda: "published" in states("nightly"), 30.0, "it was sent")

@@ -87,7 +87,7 @@ def listed(site: Site, name: str, wanted: Callable[[Any], bool]) -> Any:
     """Return an entry of the list, once it is so: an answer is kept for a second."""
 
     def row() -> Any:
-        rows = {row["name"]: row for row in site.data("/schedules")["rows"]}
+        rows = {row["name"]: row for row in site.data("/schedules")["rows"]["entries"]}
         return rows.get(name)
 
     def fit() -> Any:
@@ -118,7 +118,7 @@ def test_a_schedule_is_added_changed_and_removed(
     changed = send(site, "save", name, **typed)
     assert changed.status_code == 200, changed.text
     row = listed(site, name, lambda row: row["stored"]["version"] == 2)
-    assert row["next"] // 1_000_000 % 86_400 == 22 * 3600, "07:00 in Tokyo"
+    assert row["next_us"] // 1_000_000 % 86_400 == 22 * 3600, "07:00 in Tokyo"
     entry = site.data("/schedules/entry", name=name)
     assert entry["stored"]["version"] == 2
     newest, oldest = entry["changes"]
@@ -506,7 +506,7 @@ def test_of_100_000_stored_schedules_a_browser_gets_a_page(
         connection.execute("analyze")  # as the server does by itself a little later
     eventually(lambda: site.data("/schedules")["total"] == 100_001, 30.0, "all there")
     page = site.data("/schedules", search="bill-77", page="2")
-    assert (page["total"], len(page["rows"])) == (1111, 50)
-    assert {row["stored"]["by"] for row in page["rows"]} == {"import"}
+    assert (page["total"], len(page["rows"]["entries"])) == (1111, 50)
+    assert {row["stored"]["by"] for row in page["rows"]["entries"]} == {"import"}
     assert len(site.get("/schedules", order="state").content) < 100_000
     assert site.data("/schedules/edit", name="bill-99999")["stored"]["version"] == 1

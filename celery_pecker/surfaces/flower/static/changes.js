@@ -16,7 +16,7 @@ pecker.changes = (function () {
 
     function make(change) {
         return {row: el("tr", {}, el("td", {class: "pecker-time", title: iso(change.at)}), el("td", {class: "pecker-who"}),
-            what(change), el("td", {class: "text-end"}))};
+            what(change), el("td", {class: "text-end pecker-from-tablet"}))};
     }
 
     function draw(parts, change) {

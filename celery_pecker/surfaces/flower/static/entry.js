@@ -2,7 +2,7 @@
 (function () {
     "use strict";
 
-    const {el, text, attribute, count, plural, span, coarse, ago, ahead, time, iso, now} = pecker;
+    const {el, text, attribute, count, plural, span, coarse, ago, ahead, time, iso, now, card} = pecker;
     const pictures = pecker.pictures;
     const byId = id => document.getElementById(id);
     const name = new URLSearchParams(location.search).get("name") || "";
@@ -18,7 +18,7 @@
     }
 
     function exact() {
-        return !last.row.period || last.row.period % 1e6 !== 0;
+        return !last.row.period_us || last.row.period_us % 1e6 !== 0;
     }
 
     function sentence(one) {
@@ -36,10 +36,10 @@
         const bad = data.bad, place = byId("bad");
         place.hidden = !bad;
         if (!bad) { return; }
-        place.classList.toggle("pecker-failing", data.row.failing);
+        place.classList.toggle("pecker-failing", data.row.outcomes.failing);
         const words = `The slot of ${time(bad.due_us, exact())} ${pictures.stateStyle(bad.state)[1]}`
             + (bad.host ? ` on ${bad.host}` : "") + `, ${ago(now() - bad.at_us)}`;
-        const counts = Object.entries(data.counts).filter(([ended, runs]) => runs && ended !== "published")
+        const counts = Object.entries(data.row.outcomes.counts).filter(([ended, runs]) => runs && ended !== "published")
             .map(([ended, runs]) => `${count(runs)} ${ended.replaceAll("_", " ")}`).join(" · ");
         const parts = [el("p", {}, el("b", {}, words))];
         if (bad.error) { parts.push(el("p", {}, el("code", {}, bad.error))); }
@@ -55,49 +55,36 @@
         attribute(byId("state").firstChild || byId("state"), "data-state", row.state);
         byId("state").replaceChildren(pictures.badge(row.state));
         text(byId("name"), pecker.shown(row.name));
-        const words = row.stored && !row.stored.by_code && row.stored.words || pecker.schedule(row.schedule, row.period);
+        const words = row.stored && !row.stored.by_code && row.stored.words || pecker.schedule(row.schedule, row.period_us);
         const parts = [row.task === row.name ? "" : row.task, words];
         if (row.run) {
             parts.push(row.run === "local" ? "runs in the worker that wins it" : "sent to the broker");
             parts.push(row.delivery.replaceAll("_", " "));
         }
-        if (row.timeout !== null) { parts.push("may use " + span(row.timeout)); }
+        if (row.timeout_us !== null) { parts.push("may use " + span(row.timeout_us)); }
         text(byId("what"), parts.filter(Boolean).join(" · "));
         document.title = row.name + " · Schedules · Flower";
-        text(byId("late"), row.late === null ? "–" : span(row.late));
-        text(byId("sub-late"), pictures.describe(row.spark));
-        attribute(byId("sub-late"), "title", pictures.describe(row.spark));
-        text(byId("missed"), count(row.missed));
-        text(byId("sub-missed"), row.missed ? "since it was first seen" : "none yet");
-        card("card-missed", row.missed ? "warning" : "success");
-        card("card-late", row.late === null || pictures.tone(row.late, row.period) === "calm" ? "success" : "warning");
+        const calm = row.late_us === null || pictures.tone(row.late_us, row.period_us) === "calm";
+        card("late", row.late_us === null ? "–" : span(row.late_us), pictures.describe(row.spark), calm ? "success" : "warning");
+        card("missed", count(row.missed), row.missed ? "since it was first seen" : "none yet", row.missed ? "warning" : "success");
         drawTimes();
         drawActs(row);
     }
 
-    function card(id, kind) {
-        attribute(byId(id), "class", "metric-card metric-card-" + kind);
-    }
-
     function drawTimes() {
-        const row = last.row, at = now(), sub = row.period && row.period < 1e6 ? true : undefined;
+        const row = last.row, at = now(), sub = row.period_us && row.period_us < 1e6 ? true : undefined;
         const never = row.epoch === "0";
-        text(byId("last"), never ? "–" : time(row.last, sub));
-        attribute(byId("last"), "title", iso(row.last));
-        text(byId("sub-last"), (never ? "first seen " : "") + ago(at - row.last));
-        if (row.next === null || !row.declared) {
-            text(byId("next"), "–");
-            text(byId("sub-next"), !row.declared ? row.state === "removed" ? "it was removed" : "no living scheduler declares it"
-                : row.stored ? "none is due" : "only the app's own code can say");
-            card("card-next", row.declared ? "active" : "danger");
+        card("last", never ? "–" : time(row.last_us, sub), (never ? "first seen " : "") + ago(at - row.last_us));
+        attribute(byId("total-last"), "title", iso(row.last_us));
+        if (row.next_us === null || !row.declared) {
+            card("next", "–", !row.declared ? row.state === "removed" ? "it was removed" : "no living scheduler declares it"
+                : row.stored ? "none is due" : "only the app's own code can say", row.declared ? "active" : "danger");
             return;
         }
-        const left = row.next - at, late = -left > 5e6 && !row.paused;
-        text(byId("next"), time(row.next, sub));
-        attribute(byId("next"), "title", iso(row.next));
-        text(byId("sub-next"), row.paused ? "passes without a run: paused"
-            : late ? coarse(-left) + " overdue" : ahead(Math.max(left, 0)));
-        card("card-next", late ? "danger" : "active");
+        const left = row.next_us - at, late = -left > 5e6 && !row.paused;
+        card("next", time(row.next_us, sub), row.paused ? "passes without a run: paused"
+            : late ? coarse(-left) + " overdue" : ahead(Math.max(left, 0)), late ? "danger" : "active");
+        attribute(byId("total-next"), "title", iso(row.next_us));
     }
 
     const ask = () => again();
@@ -131,7 +118,7 @@
     function layout(data) {
         const wide = strip.clientWidth - 76;
         const columns = wide > 560 ? 60 : wide > 200 ? 30 : 15;
-        const period = data.row.period;
+        const period = data.row.period_us;
         const rows = new Map();
         const slots = data.slots.map(fields => slot(data, fields)).reverse();
         slots.forEach((one, nth) => {
@@ -261,7 +248,7 @@
             const x = wide - (shown.length - nth) * step;
             const bar = el("svg:g", {class: "pecker-bar", "data-due": one.due},
                 el("svg:rect", {class: "pecker-hit", x, y: 0, width: step, height: high}),
-                el("svg:rect", {class: "pecker-bars-" + pictures.tone(one.late, data.row.period), x: x + step * .1,
+                el("svg:rect", {class: "pecker-bars-" + pictures.tone(one.late, data.row.period_us), x: x + step * .1,
                     y: Math.min(y(one.late), high - 2), width: step * .8, height: Math.max(high - y(one.late), 2), rx: 1}),
                 el("svg:title", {}, sentence(one)));
             bar.addEventListener("mouseenter", () => { hovered = one; mark(); });
@@ -284,7 +271,7 @@
             ["Last run that started", fence ? time(fence.due_us, true) : "–", fence
                 ? `${span(fence.started_us - fence.due_us)} after its slot · epoch ${fence.epoch}`
                     + (fence.attempt ? ` · retry ${fence.attempt}` : "")
-                : row.timeout === null ? "kept for entries with a timeout" : "none yet"],
+                : row.timeout_us === null ? "kept for entries with a timeout" : "none yet"],
             ...data.pending.map(one => one.asked
                 ? ["Asked for", time(one.due_us, true), `by ${one.asked_by || "an unknown user"}`
                     + (one.claimed_us ? ", taken" : ", waits to be taken")]
@@ -326,9 +313,9 @@
                 ...pictures.cell(one.kind, 0, 0, 1, 1));
             return el("tr", {}, el("td", {class: "pecker-time", title: iso(one.due)}, time(one.due, exact())),
                 el("td", {}, key, data.tasks[nth] ? el("a", {href: pecker.taskUrl(data.tasks[nth]),
-                    title: "The task in Flower"}, one.words) : one.words), el("td", {}, one.late === null ? "" : span(one.late)),
+                    title: "The task in Flower"}, one.words) : one.words), el("td", {class: "pecker-late"}, one.late === null ? "" : span(one.late)),
                 el("td", {title: one.life}, one.host || one.life.slice(0, 8)),
-                el("td", {}, el("code", {title: "Epoch " + one.epoch}, pecker.short(one.epoch))));
+                el("td", {class: "pecker-from-tablet"}, el("code", {title: "Epoch " + one.epoch}, pecker.short(one.epoch))));
         }));
     }
 

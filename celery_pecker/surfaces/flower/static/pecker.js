@@ -243,7 +243,7 @@ window.pecker = (function () {
         text(document.getElementById("total-" + name), value);
         text(document.getElementById("sub-" + name), sub);
         attribute(document.getElementById("sub-" + name), "title", sub);
-        attribute(document.getElementById("card-" + name), "class", "metric-card metric-card-" + tone);
+        attribute(document.getElementById("card-" + name), "class", "metric-card" + (tone ? " metric-card-" + tone : ""));
     }
 
     const ICONS = {

@@ -6,9 +6,11 @@ pecker.view = (function () {
     const byId = id => document.getElementById(id);
     const tables = JSON.parse(byId("pecker-view").textContent);
     const params = new URLSearchParams(location.search);
-    const choice = {...Object.fromEntries(params), page: Math.max(parseInt(params.get("page"), 10) || 1, 1)};
+    const usual = {page: 1, order: Object.values(tables).map(spec => spec.order).find(Boolean)};
+    const choice = {order: usual.order, ...Object.fromEntries(params), page: Math.max(parseInt(params.get("page"), 10) || 1, 1)};
     const drawn = {};   // what draws the rows of each table
     const pictures = [];   // what a page draws by hand, of each answer
+    const hands = {};   // and of each row: cells by the keys of their columns, and `acts`
     let last = {}, ask = () => {};
 
     // What is chosen stands in the address.
@@ -16,7 +18,7 @@ pecker.view = (function () {
     function query() {
         const search = new URLSearchParams();
         for (const [key, value] of Object.entries(choice)) {
-            if (value && !(key === "page" && value === 1)) { search.set(key, value); }
+            if (value && value !== usual[key]) { search.set(key, value); }
         }
         return search.toString();
     }
@@ -26,7 +28,20 @@ pecker.view = (function () {
         Object.assign(choice, here ? {} : {page: 1, after: ""}, change);
         const search = query();
         history.replaceState(null, "", search ? "?" + search : location.pathname);
+        drawOrder();
         ask();
+    }
+
+    function drawOrder() {
+        for (const head of document.querySelectorAll("th[data-order]")) {
+            attribute(head, "aria-sort", head.dataset.order !== choice.order ? null : choice.descending ? "descending" : "ascending");
+        }
+    }
+
+    // Back from behind the end of a list that became shorter is to its last page.
+    function turn(step) {
+        const page = Math.min(choice.page + step, Math.max(Math.ceil(last.total / last.size), 1));
+        if (page >= 1 && page !== choice.page) { choose({page}, true); }
     }
 
     // Cells
@@ -68,8 +83,12 @@ pecker.view = (function () {
 
     const classes = column => `pecker-is-${column.kind} pecker-from-${column.width}` + (column.number ? " text-end" : "");
 
+    const hand = (spec, key) => (hands[spec.name] || {})[key];
+
     function newCell(spec, column, row) {
         const cell = el("td", {class: classes(column) + (column.kind === "name" ? " pecker-what" : "")});
+        const byHand = hand(spec, column.key);
+        if (byHand) { return {cell, draw: row => byHand(cell, row)}; }
         const main = column.opens ? el("a", {href: pecker.root.dataset.url + column.opens + encodeURIComponent(row[spec.key])})
             : column.chooses ? el("button", {type: "button", class: "btn btn-link p-0"}) : el("span");
         const bar = column.kind === "part" ? newBar() : "", small = el("small");
@@ -126,20 +145,35 @@ pecker.view = (function () {
         if (error) { cells[nameAt].cell.append(why); }   // on a phone its column is not shown
         const [buttons, drawActs] = newActs(spec, row[spec.key], nameAt < 0 ? "" : `${row[spec.columns[nameAt].key]} ${row[spec.key]}`);
         const made = el("tr", {"data-key": row[spec.key]}, ...cells.map(one => one.cell));
-        if (buttons.length) { made.append(el("td", {class: "pecker-does"}, ...buttons)); }
+        const does = el("td", {class: "pecker-does"}, ...buttons), byHand = hand(spec, "acts");
+        if (buttons.length || byHand) { made.append(does); }
         return {row: made, draw(row) {
+            if (byHand) { byHand(does, row); }
             for (const one of cells) { one.draw(row); }
             if (error) { text(why, row[error.key] || ""); }
             drawActs(row);
         }};
     }
 
+    function newHead(column) {
+        const head = el("th", {scope: "col", class: classes(column)});
+        if (!column.order) { head.append(column.label); return head; }
+        const button = head.appendChild(el("button", {type: "button"}, column.label));
+        head.dataset.order = column.order;
+        button.addEventListener("click", () => {
+            // Of numbers the largest come first.
+            const descends = choice.order === column.order ? !choice.descending : !["name", "state"].includes(column.kind);
+            choose({order: column.order, descending: descends ? "1" : ""});
+        });
+        return head;
+    }
+
     // A table with its heads; `draw(rows)` keeps what is there as long as it is shown.
     function newTable(name, attributes) {
         const spec = tables[name], body = el("tbody");
         const none = el("p", {class: "pecker-empty"}, spec.empty);
-        const head = el("tr", {}, ...spec.columns.map(column => el("th", {scope: "col", class: classes(column)}, column.label)));
-        if (spec.acts.length) { head.append(el("th", {scope: "col", class: "pecker-does"}, el("span", {class: "visually-hidden"}, "Actions"))); }
+        const head = el("tr", {}, ...spec.columns.map(column => newHead(column)));
+        if (spec.acts.length || spec.acts_by_hand) { head.append(el("th", {scope: "col", class: "pecker-does"}, el("span", {class: "visually-hidden"}, "Actions"))); }
         const table = el("table", {class: "table table-hover align-middle mb-0 pecker-table pecker-viewed", ...attributes},
             el("thead", {}, head), body);
         const all = el("div", {}, el("div", {class: "table-responsive", tabindex: "0"}, table), none);
@@ -157,8 +191,8 @@ pecker.view = (function () {
             text(undo, `Only ${filter.label} ${choice[filter.key]}: show all`);
         }
         const first = (choice.page - 1) * data.size, numbers = spec.paged === "numbers";
-        text(byId("range"), !numbers ? plural(rows.length, "row") + (choice.after ? ", not the first" : "") + (data.more ? " of more" : "")
-            : rows.length ? `${count(first + 1)}–${count(first + rows.length)} of ${count(data.total)}` : "");
+        text(byId("range"), !numbers ? plural(rows.length, ...spec.nouns) + (choice.after ? ", not the first" : "") + (data.more ? " of more" : "")
+            : (rows.length ? `${count(first + 1)}–${count(first + rows.length)} of ` : "") + plural(data.total, ...spec.nouns));
         if (!spec.paged) { return; }
         byId("back").disabled = numbers ? choice.page <= 1 : !choice.after;
         byId("on").disabled = numbers ? choice.page >= Math.ceil(data.total / data.size) : !data.more;
@@ -220,7 +254,14 @@ pecker.view = (function () {
         drawn[name] = newTable(name, {id: name});
         place.append(drawn[name].all);
     }
+    drawOrder();
     for (const spec of Object.values(tables)) { spec.filters.forEach(listen); }
+    for (const button of document.querySelectorAll("[data-leads]")) {
+        button.addEventListener("click", () => {
+            for (const field of document.querySelectorAll(".pecker-search input")) { field.value = ""; }
+            choose({search: "", order: button.dataset.leads, descending: ""});
+        });
+    }
     for (const form of document.querySelectorAll(".pecker-tools")) {
         form.addEventListener("submit", event => event.preventDefault());
     }
@@ -230,11 +271,11 @@ pecker.view = (function () {
     for (const [id, step] of [["back", -1], ["on", 1]]) {
         for (const button of document.querySelectorAll("#" + id)) {
             const behind = Object.values(tables).some(spec => spec.paged === "behind");
-            button.addEventListener("click", () => choose(behind ? {after: step > 0 ? last.next : ""} : {page: choice.page + step}, true));
+            button.addEventListener("click", () => behind ? choose({after: step > 0 ? last.next : ""}, true) : turn(step));
         }
     }
     // Scripts of the page that come after this one add what they draw by hand.
     document.addEventListener("DOMContentLoaded", () => { ask = pecker.watch(query, show); });
 
-    return {byId, tables, choice, choose, mark, drawMark, newActs, newTable, newBar, drawBar, pictures, ask: () => ask()};
+    return {byId, tables, choice, choose, mark, drawMark, newActs, newTable, newBar, drawBar, turn, pictures, hands, ask: () => ask()};
 })();
