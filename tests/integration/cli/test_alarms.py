@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.integration.cli.conftest import Line
+from tests.command_line import Line
 
 RULES: dict[str, dict[str, object]] = {"silent": {}}
 RINGS = """

@@ -24,7 +24,7 @@ from celery_pecker.schedules.engine.model import Row
 from celery_pecker.surfaces.cli.imported_state import plan, read
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
-from tests.integration.cli.conftest import Line
+from tests.command_line import Line
 
 HOUR = 3_600
 PROJ = """

@@ -17,7 +17,8 @@ from celery_pecker.surfaces.cli import COMMANDS
 from celery_pecker.surfaces.cli.tasks import bars
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
-from tests.integration.cli.conftest import SCHEDULE, Line
+from tests.command_line import Line
+from tests.integration.cli.conftest import SCHEDULE
 from tests.proxy import Proxy
 
 NAMES = {*SCHEDULE}

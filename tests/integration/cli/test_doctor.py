@@ -19,7 +19,7 @@ from celery_pecker.schedules.engine.model import Delivery, Entry, Policy, RunMod
 from celery_pecker.surfaces.cli.doctor import broker, judge, packages
 from celery_pecker.surfaces.cli.doctor.finding import Finding
 from celery_pecker.testing import EmbeddedRedis, free_port
-from tests.integration.cli.conftest import Line
+from tests.command_line import Line
 from tests.integration.outbox_relay.rows import record
 from tests.integration.test_migrations import run
 from tests.proxy import Proxy

@@ -17,7 +17,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules.engine.model import Delivery, Entry, Policy, Row
 from celery_pecker.surfaces.cli.health import overdue
 from celery_pecker.testing.manual import ManualClock
-from tests.integration.cli.conftest import Line
+from tests.command_line import Line
 from tests.integration.test_migrations import run
 
 SECOND = 1_000_000

@@ -15,7 +15,9 @@ import redis
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.schedules import Schedules
-from tests.integration.cli.conftest import SCHEDULE, Line
+from celery_pecker.surfaces.cli import pecker
+from tests.command_line import Line
+from tests.integration.cli.conftest import SCHEDULE
 from tests.integration.cli.other_schedulers_stores import play, scene
 from tests.integration.cli.test_other_schedulers_read import need
 
@@ -289,7 +291,7 @@ def test_entries_that_modules_add_after_finalizing_are_codes(
     (tmp_path / "fieldapp" / "jobs" / "tasks.py").write_text(LATE)
     monkeypatch.syspath_prepend(tmp_path)
     app = import_module("fieldapp").app
-    line = Line(app)
+    line = Line(app, pecker)
     last = SYSTEM.now().replace(microsecond=0) - timedelta(hours=5)
     text = {"__type__": "interval", "every": 86_400.0}
     stamp = {"__type__": "datetime", "timezone": "UTC"} | {

@@ -12,7 +12,7 @@ from celery.beat import PersistentScheduler
 
 from celery_pecker.outbox import Outbox
 from celery_pecker.schedules import Schedules
-from tests.integration.cli.conftest import Line
+from tests.command_line import Line
 
 
 @pytest.fixture

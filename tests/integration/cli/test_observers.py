@@ -13,7 +13,7 @@ from rich.console import Console
 from celery_pecker.observers import Observers
 from celery_pecker.surfaces.cli.context import Context
 from celery_pecker.surfaces.cli.observers import bar
-from tests.integration.cli.conftest import Line
+from tests.command_line import Line
 from tests.integration.cli.observer_rows import LONG, statuses, write_observers
 
 MakeLine = Callable[..., Line]

@@ -13,8 +13,8 @@ from celery_pecker.kernel.clock import from_us
 from celery_pecker.surfaces.cli.other_schedulers import rows
 from celery_pecker.surfaces.cli.other_schedulers.redbeat import redbeat
 from celery_pecker.surfaces.cli.other_schedulers.tables import opened
+from tests.command_line import Line
 from tests.docs.pages import ROOT, steps
-from tests.integration.cli.conftest import Line
 from tests.integration.cli.other_schedulers_stores import play, scene
 from tests.integration.cli.test_other_schedulers_read import need
 

@@ -13,7 +13,7 @@ from celery_pecker.outbox import Outbox, overview
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.options import Options
 from celery_pecker.outbox.runs.rows import Rows
-from tests.integration.cli.conftest import Line
+from tests.command_line import Line
 from tests.integration.outbox.stored import Table
 from tests.integration.outbox_relay.rows import column, record
 

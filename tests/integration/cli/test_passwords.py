@@ -16,7 +16,7 @@ from celery.app import utils
 from celery.contrib.testing.worker import start_worker
 
 import celery_pecker.worker
-from tests.integration.cli.conftest import Line
+from tests.command_line import Line
 
 PASSWORD = "s3same"  # noqa: S105 — of no server
 WATCH = {"dsn": f"host=db password={PASSWORD}", "active": 50}

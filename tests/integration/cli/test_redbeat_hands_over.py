@@ -17,7 +17,7 @@ from celery_pecker.kernel.clock import from_us
 from celery_pecker.surfaces.cli.other_schedulers.redbeat import redbeat
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
-from tests.integration.cli.conftest import Line
+from tests.command_line import Line
 from tests.integration.cli.other_schedulers_stores import play, scene
 from tests.integration.cli.test_change_over import due
 from tests.integration.cli.test_import_schedules import BEGUN

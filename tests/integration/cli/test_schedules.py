@@ -13,7 +13,7 @@ import pytest
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.schedules import Schedules
-from tests.integration.cli.conftest import Line
+from tests.command_line import Line
 
 MakeLine = Callable[..., Line]
 REPORT = ("report", "--task", "proj.report", "--crontab", "0 4 * * mon")

@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from celery_pecker.testing import eventually
 from celery_sharding.cli import COMMANDS
-from tests.integration.sharding.cli.conftest import Line
+from tests.command_line import Line
 from tests.integration.sharding.reading.written import Written
 from tests.proxy import Proxy
 

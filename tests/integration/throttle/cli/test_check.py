@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.throttle.cli.conftest import LIMITS, Line
+from tests.command_line import Line
+from tests.integration.throttle.cli.conftest import LIMITS
 from tests.integration.throttle.crew import Crew
 
 Headers = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.throttle.cli.conftest import Line
+from tests.command_line import Line
 from tests.integration.throttle.crew import Crew
 
 

@@ -18,7 +18,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from celery_pecker.testing import EmbeddedRedis, eventually, free_port
-from tests.integration.throttle.cli.conftest import LIMITS, Line
+from tests.command_line import Line
+from tests.integration.throttle.cli.conftest import LIMITS
 from tests.integration.throttle.crew import Crew
 
 APP = """
