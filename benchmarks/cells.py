@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.results import Sample
-from benchmarks.subjects import Subject
+from benchmarks.schedules.subjects import Subject
 
 NONE = "-"
 ORDER = tuple(str(subject) for subject in Subject)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.subjects import EDITED, EVERYBODY, Subject
+from benchmarks.schedules.subjects import EDITED, EVERYBODY, Subject
 
 FAST, SLOW, WORKER = Subject.FAST, Subject.SLOW, Subject.WORKER
 BEAT, REDBEAT = Subject.BEAT, Subject.REDBEAT

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.plan import BEAT, FAST, REDBEAT, SLOW, WORKER, Plan, Stint
-from benchmarks.subjects import EVERYBODY, RIVALS, Subject
+from benchmarks.schedules.subjects import EVERYBODY, RIVALS, Subject
 
 
 def _all(

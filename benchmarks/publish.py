@@ -9,19 +9,15 @@ import re
 import shutil
 from pathlib import Path
 
-from benchmarks import (
-    charts,
-    groomer_targets,
-    observers_targets,
-    outbox_targets,
-    sharding_targets,
-    stored_targets,
-    tables,
-    targets,
-    throttle_targets,
-)
+from benchmarks import charts, tables, targets
+from benchmarks.groomer import targets as groomer_targets
+from benchmarks.observers import targets as observers_targets
+from benchmarks.outbox import targets as outbox_targets
 from benchmarks.results import Results
+from benchmarks.schedules import targets as stored_targets
+from benchmarks.sharding import targets as sharding_targets
 from benchmarks.tables import loads
+from benchmarks.throttle import targets as throttle_targets
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGES = tuple(

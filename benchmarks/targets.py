@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from benchmarks.cells import grid, of, said
 from benchmarks.results import Results, Sample
-from benchmarks.subjects import Subject
+from benchmarks.schedules.subjects import Subject
 from benchmarks.verdict import Verdict
 
 FAST, BEAT = Subject.FAST, Subject.BEAT

@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.cells import loads, of
 from benchmarks.charts.paper import FAINT, INK, beside, load, paper
 from benchmarks.results import Sample
-from benchmarks.subjects import Subject
+from benchmarks.schedules.subjects import Subject
 
 PARTS = {
     "scheduler": ("scheduler_cpu_s_per_1000", "#0072b2"),

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.cells import ORDER, loads, of
 from benchmarks.charts.paper import COLOURS, FAINT, MARKERS, load, paper
 from benchmarks.results import Sample
-from benchmarks.subjects import Subject
+from benchmarks.schedules.subjects import Subject
 
 LEAST_MS = 1.0
 Groups = list[tuple[int, str, str, list[Sample]]]

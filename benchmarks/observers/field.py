@@ -16,11 +16,11 @@ import psycopg
 from celery import Celery
 from psycopg import sql
 
-from benchmarks.filled import drop
 from benchmarks.observers.watching import WRITES
 from benchmarks.peers.environment import ENVIRONMENT
+from benchmarks.schedules.filled import drop
+from benchmarks.schedules.trial import ROOT
 from benchmarks.servers import Servers
-from benchmarks.trial import ROOT
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.observers import Observers
 from celery_pecker.testing import eventually

@@ -18,7 +18,7 @@ from kombu import Connection
 
 from benchmarks.observers.forever import PERIOD, TASK
 from benchmarks.peers.environment import ENVIRONMENT
-from benchmarks.trial import ROOT
+from benchmarks.schedules.trial import ROOT
 from celery_pecker.testing import eventually, free_port
 from example_project.processes import ProcessContainer
 

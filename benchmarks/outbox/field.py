@@ -15,10 +15,10 @@ from celery import Celery
 from kombu import Connection
 from psycopg import sql
 
-from benchmarks.filled import drop
 from benchmarks.peers.environment import ENVIRONMENT
+from benchmarks.schedules.filled import drop
+from benchmarks.schedules.trial import ROOT
 from benchmarks.servers import Servers
-from benchmarks.trial import ROOT
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.outbox import Outbox
 from celery_pecker.testing import eventually

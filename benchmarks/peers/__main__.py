@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from benchmarks.app import app
 from benchmarks.peers.environment import given
+from benchmarks.schedules.app import app
 
 entries = int(given("ENTRIES", "1"))
 peer = import_module(f"benchmarks.peers.{given('PEER')}")

@@ -17,8 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.app import app
 from benchmarks.peers.environment import given
+from benchmarks.schedules.app import app
 
 FIRST = 1_000_000
 """The number of the first entry that is added."""

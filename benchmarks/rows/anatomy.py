@@ -1,4 +1,4 @@
-"""Where the time of a wake-up of 5,000 entries goes. See benchmarks/anatomy.py."""
+"""Where a wake-up of 5,000 entries spends its time: benchmarks/schedules/anatomy.py."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import time
 from functools import partial
 from pathlib import Path
 
-from benchmarks import cost
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.subjects import Subject
-from benchmarks.trial import Trial
+from benchmarks.schedules import cost
+from benchmarks.schedules.subjects import Subject
+from benchmarks.schedules.trial import Trial
 
 ROW = "anatomy"
 ENTRIES = 5_000

@@ -19,8 +19,8 @@ import redis
 from benchmarks.plan import overhead
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.subjects import Subject
-from benchmarks.trial import Trial
+from benchmarks.schedules.subjects import Subject
+from benchmarks.schedules.trial import Trial
 
 ROW = "asked"
 ENTRIES = 10

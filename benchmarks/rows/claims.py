@@ -1,7 +1,8 @@
 """Claims each second, of one replica and of several that want the same entries.
 
-See benchmarks/claimer.py: claims alone, as fast as they go, nothing published. A
-slot that two replicas claimed would be found here: all (entry, instant) are compared.
+See benchmarks/schedules/claimer.py: claims alone, as fast as they go, nothing
+published. A slot that two replicas claimed would be found here: all (entry, instant)
+are compared.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.arrivals import spread
 from benchmarks.peers.environment import entry
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.trial import ROOT, Trial
+from benchmarks.schedules.arrivals import spread
+from benchmarks.schedules.trial import ROOT, Trial
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.engine.repository import Repository
@@ -61,7 +62,7 @@ def measure(run: Run, replicas: int, batch: int) -> Sample:
         files = [Path(folder) / f"{number}.npz" for number in range(replicas)]
         claimers = [
             ProcessContainer(
-                [sys.executable, "-m", "benchmarks.claimer"],
+                [sys.executable, "-m", "benchmarks.schedules.claimer"],
                 env=telling(*words, str(path)),
                 name="claimer",
                 cwd=ROOT,

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from benchmarks.arrivals import spread
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.trial import Trial
+from benchmarks.schedules.arrivals import spread
+from benchmarks.schedules.trial import Trial
 
 ROW = "consumer"
 PUSHES = 40

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.arrivals import spread
-from benchmarks.bounded import GIVEN, Bounded
+from benchmarks.deadlines.bounded import GIVEN, Bounded
 from benchmarks.results import Sample
 from benchmarks.run import Run
+from benchmarks.schedules.arrivals import spread
 
 ROW = "deadline"
 STARTS = 6.0

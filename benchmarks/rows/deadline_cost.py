@@ -20,10 +20,10 @@ import redis
 import requests
 
 from benchmarks.cputime import cpu_us, no_collection
+from benchmarks.deadlines.web import answering
 from benchmarks.results import Sample
 from benchmarks.run import Run
 from benchmarks.servers import Servers
-from benchmarks.web import answering
 from celery_pecker import deadline
 from celery_pecker.deadline.clients import httpx as httpx_client
 from celery_pecker.deadline.clients import psycopg as psycopg_client

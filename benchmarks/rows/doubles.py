@@ -8,8 +8,8 @@ from functools import partial
 from benchmarks.plan import overhead
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.subjects import Subject
-from benchmarks.trial import Trial
+from benchmarks.schedules.subjects import Subject
+from benchmarks.schedules.trial import Trial
 
 ROW = "doubles"
 ENTRIES = 10

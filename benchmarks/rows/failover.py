@@ -17,12 +17,12 @@ import numpy as np
 import psycopg
 from psycopg import sql
 
-from benchmarks.arrivals import Arrivals, spread
 from benchmarks.plan import overhead
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.subjects import Subject
-from benchmarks.trial import Trial
+from benchmarks.schedules.arrivals import Arrivals, spread
+from benchmarks.schedules.subjects import Subject
+from benchmarks.schedules.trial import Trial
 from celery_pecker.testing import eventually
 from example_project.processes import ProcessContainer
 

@@ -16,12 +16,12 @@ from functools import partial
 
 import requests
 
-from benchmarks.arrivals import spread
-from benchmarks.filled import SLOTS, drop, fill
 from benchmarks.peers.environment import ENVIRONMENT, entry
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.trial import ROOT
+from benchmarks.schedules.arrivals import spread
+from benchmarks.schedules.filled import SLOTS, drop, fill
+from benchmarks.schedules.trial import ROOT
 from celery_pecker.testing import eventually, free_port
 from example_project.processes import ProcessContainer
 
@@ -57,7 +57,7 @@ def measure(run: Run) -> Sample:
     dsn, schema = run.servers.dsn, f"bench_{secrets.token_hex(4)}"
     try:
         fill(dsn, schema, ENTRIES)
-        pages = times(run, "benchmarks.app", schema, ASKED)
+        pages = times(run, "benchmarks.schedules.app", schema, ASKED)
     finally:
         drop(dsn, schema)
     return {"slots": SLOTS, "requests": run.plan.requests, "pages": pages}

@@ -21,13 +21,13 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from rich.console import Console
 
-from benchmarks.arrivals import spread
 from benchmarks.groomer.clients import pull
 from benchmarks.groomer.million import flood
 from benchmarks.groomer.ways import WAYS, drop_schema, make_tables
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.trial import ROOT
+from benchmarks.schedules.arrivals import spread
+from benchmarks.schedules.trial import ROOT
 from celery_pecker.testing import eventually
 from example_project.demo.servers import Servers
 from example_project.groomer.play import play

@@ -12,11 +12,11 @@ import signal
 import time
 from functools import partial
 
-from benchmarks.arrivals import spread
 from benchmarks.observers.field import LEASE, Field
 from benchmarks.observers.logged import Took, timed
 from benchmarks.results import Sample
 from benchmarks.run import Run
+from benchmarks.schedules.arrivals import spread
 from celery_pecker.kernel.database import Database
 from celery_pecker.observers.hosts.host_main import DATABASE
 from celery_pecker.observers.overview import Overview, Which

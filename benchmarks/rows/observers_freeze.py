@@ -11,11 +11,11 @@ import signal
 import time
 from functools import partial
 
-from benchmarks.arrivals import spread
 from benchmarks.observers.field import LEASE, TIMEOUT, Field, Line
 from benchmarks.observers.watching import PERMITS, WRITES
 from benchmarks.results import Sample
 from benchmarks.run import Run
+from benchmarks.schedules.arrivals import spread
 from celery_pecker.testing import eventually
 
 ROW = "observers_freeze"

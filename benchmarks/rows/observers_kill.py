@@ -11,10 +11,10 @@ import signal
 import time
 from functools import partial
 
-from benchmarks.arrivals import spread
 from benchmarks.observers.field import LEASE, Field
 from benchmarks.results import Sample
 from benchmarks.run import Run
+from benchmarks.schedules.arrivals import spread
 
 ROW = "observers_kill"
 HOSTS = 4

@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from benchmarks.arrivals import spread
 from benchmarks.observers.field import LEASE, Field
 from benchmarks.results import Sample
 from benchmarks.run import Run
+from benchmarks.schedules.arrivals import spread
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.testing import EmbeddedPostgres, eventually
 

@@ -6,10 +6,10 @@ import time
 import uuid
 from functools import partial
 
-from benchmarks.arrivals import spread
 from benchmarks.outbox.field import Field
 from benchmarks.results import Sample
 from benchmarks.run import Run
+from benchmarks.schedules.arrivals import spread
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox.relay.batches import Batches
 

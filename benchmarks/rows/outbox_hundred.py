@@ -15,9 +15,9 @@ from functools import partial
 import psycopg
 from celery import Celery
 
-from benchmarks.filled import drop
 from benchmarks.results import Sample
 from benchmarks.run import Run
+from benchmarks.schedules.filled import drop
 from celery_pecker.kernel.clock import pause
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.migrations import migrate

@@ -8,10 +8,10 @@ from functools import partial
 import psycopg
 import redis
 
-from benchmarks.arrivals import spread
 from benchmarks.outbox.field import Field
 from benchmarks.results import Sample
 from benchmarks.run import Run
+from benchmarks.schedules.arrivals import spread
 from celery_pecker.kernel.clock import chance
 
 ROW = "outbox_latency"

@@ -20,11 +20,11 @@ import psycopg
 import redis
 from psycopg import conninfo, sql
 
-from benchmarks.filled import drop
 from benchmarks.peers.environment import ENVIRONMENT
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.trial import ROOT
+from benchmarks.schedules.filled import drop
+from benchmarks.schedules.trial import ROOT
 
 ROW = "outbox_peers"
 SUBJECTS = {

@@ -18,13 +18,13 @@ from functools import partial
 import numpy as np
 import psycopg
 
-from benchmarks import cost
-from benchmarks.arrivals import Arrivals, spread
-from benchmarks.cost import Meter, Written
 from benchmarks.plan import Stint
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.trial import Trial
+from benchmarks.schedules import cost
+from benchmarks.schedules.arrivals import Arrivals, spread
+from benchmarks.schedules.cost import Meter, Written
+from benchmarks.schedules.trial import Trial
 
 ROW = "pace"
 WARM = 3.0

@@ -14,10 +14,10 @@ from functools import partial
 import psycopg
 from psycopg import sql
 
-from benchmarks.filled import drop
 from benchmarks.results import Sample
 from benchmarks.rows.flower import times
 from benchmarks.run import Run
+from benchmarks.schedules.filled import drop
 from benchmarks.sharding.field import OURS
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.kernel.rendering import render

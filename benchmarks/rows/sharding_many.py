@@ -24,9 +24,9 @@ from celery.result import GroupResult
 
 from benchmarks.results import Sample
 from benchmarks.run import Run
+from benchmarks.schedules.trial import ROOT
 from benchmarks.sharding import canvas, ours
 from benchmarks.sharding.field import CANVAS, OURS, Field
-from benchmarks.trial import ROOT
 
 ROW = "sharding_many"
 SHAPES = ((10_000, 2), (1_000, 100))

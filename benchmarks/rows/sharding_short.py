@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from celery import chord
 
-from benchmarks.arrivals import spread
 from benchmarks.results import Sample
 from benchmarks.run import Run
+from benchmarks.schedules.arrivals import spread
 from benchmarks.sharding import canvas, ledger, ours
 from benchmarks.sharding.field import CANVAS, Field
 

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 import celery_sharding
-from benchmarks.arrivals import spread
 from benchmarks.results import Sample
 from benchmarks.run import Run
+from benchmarks.schedules.arrivals import spread
 from benchmarks.sharding import ours
 from benchmarks.sharding.field import Field
 

@@ -12,12 +12,12 @@ import time
 import psycopg
 from psycopg import sql
 
-from benchmarks import cost
-from benchmarks.arrivals import spread
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.subjects import Subject
-from benchmarks.trial import Trial
+from benchmarks.schedules import cost
+from benchmarks.schedules.arrivals import spread
+from benchmarks.schedules.subjects import Subject
+from benchmarks.schedules.trial import Trial
 
 ROW = "snapshot"
 ENTRIES = 1_000

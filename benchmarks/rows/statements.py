@@ -14,13 +14,13 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks import cost
-from benchmarks.cost import Written
 from benchmarks.results import Sample
 from benchmarks.rows.asked import logged
 from benchmarks.run import Run
-from benchmarks.subjects import Subject
-from benchmarks.trial import Trial
+from benchmarks.schedules import cost
+from benchmarks.schedules.cost import Written
+from benchmarks.schedules.subjects import Subject
+from benchmarks.schedules.trial import Trial
 
 ROW = "statements"
 ENTRIES = 1_000

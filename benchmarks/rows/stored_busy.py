@@ -12,12 +12,12 @@ import time
 from contextlib import suppress
 from functools import partial
 
-from benchmarks.arrivals import spread
 from benchmarks.plan import LOADING, overhead
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.subjects import EDITED, Subject
-from benchmarks.trial import Trial
+from benchmarks.schedules.arrivals import spread
+from benchmarks.schedules.subjects import EDITED, Subject
+from benchmarks.schedules.trial import Trial
 
 ROW = "stored_busy"
 ENTRIES = 10_000

@@ -13,13 +13,13 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.arrivals import Arrivals, spread
 from benchmarks.peers.editing import LIVES, PERIOD, RESTS
 from benchmarks.plan import overhead
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.subjects import EDITED, Subject
-from benchmarks.trial import Trial
+from benchmarks.schedules.arrivals import Arrivals, spread
+from benchmarks.schedules.subjects import EDITED, Subject
+from benchmarks.schedules.trial import Trial
 
 ROW = "stored_edit"
 ENTRIES = 100

@@ -17,8 +17,8 @@ import psycopg
 from benchmarks.plan import LOADING, overhead
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.subjects import EDITED, Subject
-from benchmarks.trial import Trial
+from benchmarks.schedules.subjects import EDITED, Subject
+from benchmarks.schedules.trial import Trial
 
 ROW = "stored_start"
 CODE = 20_000

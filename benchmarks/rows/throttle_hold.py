@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from benchmarks.results import Sample
 from benchmarks.rows.throttle_hook import PLENTY, batch, interval
 from benchmarks.run import Run
-from benchmarks.throttled_probe import HANDED
-from benchmarks.throttled_workers import Crew, ThrottledWorkers
+from benchmarks.throttle.probe import HANDED
+from benchmarks.throttle.workers import Crew, ThrottledWorkers
 from throttle.store.redis import RedisStore
 
 ROW = "throttle_hold"

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.throttled_workers import Crew, Spent, ThrottledWorkers
+from benchmarks.throttle.workers import Crew, Spent, ThrottledWorkers
 
 ROW = "throttle_hook"
 PLENTY = 1e7

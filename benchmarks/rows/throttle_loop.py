@@ -17,7 +17,7 @@ import psutil
 from benchmarks.record import busiest, each_second
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.throttled_workers import Crew, ThrottledWorkers
+from benchmarks.throttle.workers import Crew, ThrottledWorkers
 
 ROW = "throttle_loop"
 STATEMENTS = 20

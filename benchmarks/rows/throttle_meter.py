@@ -16,7 +16,10 @@ from functools import partial
 from statistics import median, quantiles
 from typing import Any
 
-from benchmarks.counted import (
+from benchmarks.cputime import cpu_us, no_collection
+from benchmarks.results import Sample
+from benchmarks.run import Run
+from benchmarks.throttle.counted import (
     PLAIN,
     Ask,
     AsyncAsk,
@@ -27,9 +30,6 @@ from benchmarks.counted import (
     engines,
     idle,
 )
-from benchmarks.cputime import cpu_us, no_collection
-from benchmarks.results import Sample
-from benchmarks.run import Run
 from throttle.meter import Meter
 
 ROW = "throttle_meter"

@@ -13,8 +13,8 @@ from functools import partial
 
 from benchmarks.results import Sample
 from benchmarks.run import Run
-from benchmarks.throttled_workers import ThrottledWorkers
-from benchmarks.ticks import Watched, busiest_second, rate
+from benchmarks.schedules.ticks import Watched, busiest_second, rate
+from benchmarks.throttle.workers import ThrottledWorkers
 
 ROW = "throttle_turns"
 LIMIT = 500.0

@@ -17,10 +17,10 @@ from typing import Self
 import psutil
 import redis
 
-from benchmarks.filled import drop
 from benchmarks.peers.environment import ENVIRONMENT
+from benchmarks.schedules.filled import drop
+from benchmarks.schedules.trial import ROOT
 from benchmarks.servers import Servers
-from benchmarks.trial import ROOT
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
 from example_project.processes import ProcessContainer

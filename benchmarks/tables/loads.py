@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.cells import columns, grid, loads, of, ranked, said, spreads
 from benchmarks.results import Sample
-from benchmarks.subjects import Subject
+from benchmarks.schedules.subjects import Subject
 
 
 def pace(samples: list[Sample]) -> str:

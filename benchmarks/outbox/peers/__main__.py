@@ -17,9 +17,9 @@ import psycopg
 import redis
 from psycopg import sql
 
-from benchmarks.arrivals import spread
 from benchmarks.outbox.peers.asked import SEEN
 from benchmarks.peers.environment import ENVIRONMENT, given
+from benchmarks.schedules.arrivals import spread
 from celery_pecker.kernel.clock import chance
 
 READY = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.arrivals import Arrivals
+from benchmarks.schedules.arrivals import Arrivals
 
 
 def of(*messages: tuple[int, float], due: tuple[float, ...] = ()) -> Arrivals:

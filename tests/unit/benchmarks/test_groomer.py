@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import groomer_targets
+from benchmarks.groomer import targets as groomer_targets
 from benchmarks.results import Results, Sample
 from benchmarks.tables.groomer import table
 

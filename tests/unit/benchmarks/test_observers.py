@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import observers_targets, tables
+from benchmarks import tables
+from benchmarks.observers import targets as observers_targets
 from benchmarks.observers.logged import timed
 from benchmarks.results import Results, Sample
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks import outbox_targets, tables
+from benchmarks import tables
 from benchmarks.charts import outbox as charts
+from benchmarks.outbox import targets as outbox_targets
 from benchmarks.results import Results
 from benchmarks.rows import outbox_commits
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks import sharding_targets, tables
+from benchmarks import tables
 from benchmarks.results import Results
+from benchmarks.schedules.trial import ROOT
+from benchmarks.sharding import targets as sharding_targets
 from benchmarks.sharding import touched
 from benchmarks.sharding.touched import Counts
-from benchmarks.trial import ROOT
 
 KILL: dict[str, Any] = {
     "who": "celery_sharding",

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import stored_targets, tables
-from benchmarks.arrivals import Arrivals
+from benchmarks import tables
 from benchmarks.results import Results, Sample
 from benchmarks.rows.stored_edit import effects
-from benchmarks.subjects import Subject
+from benchmarks.schedules import targets as stored_targets
+from benchmarks.schedules.arrivals import Arrivals
+from benchmarks.schedules.subjects import Subject
 
 FACTS = {"when": "now", "machine": "this one"}
 SPREAD = {"p50": 0.3, "p95": 0.9, "p99": 1.0, "max": 1.2}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.ticks import busiest_second, rate
+from benchmarks.schedules.ticks import busiest_second, rate
 
 
 def test_the_busiest_second_begins_anywhere() -> None:

@@ -19,16 +19,16 @@ import redis
 from celery import Celery
 from psycopg import sql
 
-from benchmarks.arrivals import Arrivals
 from benchmarks.peers.environment import ENVIRONMENT
+from benchmarks.schedules.arrivals import Arrivals
+from benchmarks.schedules.subjects import Subject
 from benchmarks.servers import Servers
-from benchmarks.subjects import Subject
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
 from example_project.processes import ProcessContainer
 from tests.told import telling
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 READY_WITHIN = 60.0
 SLOWEST_LOAD = 200
 """Entries a second that a peer writes at least."""
@@ -68,7 +68,7 @@ class Trial:
         self._app.conf.task_default_queue = self.name
         self.consumer = self._process(
             "consumer",
-            ["-m", "benchmarks.consumer"],
+            ["-m", "benchmarks.schedules.consumer"],
             telling(url, self.name, str(self._file)),
         )
 
@@ -154,7 +154,7 @@ class Trial:
 
     def _words(self, subject: Subject, level: str) -> list[str]:
         """Return the command line of a scheduler."""
-        words = ["-m", "celery", "-A", "benchmarks.app"]
+        words = ["-m", "celery", "-A", "benchmarks.schedules.app"]
         if subject is Subject.WORKER:
             # its queue is another: the consumer takes what is counted
             words += ["worker", "-c", "1", "-Q", f"{self.name}.idle"]

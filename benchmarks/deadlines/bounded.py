@@ -19,11 +19,11 @@ from celery import Celery
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from benchmarks.endless import BEGIN, TASK
+from benchmarks.deadlines.endless import BEGIN, TASK
+from benchmarks.deadlines.web import answering
 from benchmarks.peers.environment import ENVIRONMENT
+from benchmarks.schedules.trial import ROOT
 from benchmarks.servers import Servers
-from benchmarks.trial import ROOT
-from benchmarks.web import answering
 from celery_pecker import deadline
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.runs import guard as inheritance
@@ -109,7 +109,15 @@ class Bounded:
             "SCHEMA": self.name,
             **self._ways(stack),
         }
-        words = ["-A", "benchmarks.endless", "worker", "-P", self._pool, "-l", "ERROR"]
+        words = [
+            "-A",
+            "benchmarks.deadlines.endless",
+            "worker",
+            "-P",
+            self._pool,
+            "-l",
+            "ERROR",
+        ]
         words += ["-c", str(self.at_once), "-n", f"{self.name}@%h"]
         words += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
         self._worker = ProcessContainer(

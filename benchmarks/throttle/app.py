@@ -115,11 +115,11 @@ def limited(number: int) -> None:
 
 if given("PROBE"):
     # only here, so that what is measured without a probe does not carry it
-    from benchmarks import throttled_probe
+    from benchmarks.throttle import probe as throttled_probe
 
     throttled_probe.install(app, Path(given("FOLDER")))
 
 if given("TIMED"):
-    from benchmarks import throttled_probe
+    from benchmarks.throttle import probe as throttled_probe
 
     throttled_probe.time_the_hook(Path(given("FOLDER")))

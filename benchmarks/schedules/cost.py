@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import psycopg
 
-from benchmarks.arrivals import spread
+from benchmarks.schedules.arrivals import spread
 from benchmarks.servers import Servers
 
 _WOKE = re.compile(

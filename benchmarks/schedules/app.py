@@ -45,7 +45,7 @@ if given("LANE") == "slow":
 
 if given("ANATOMY"):
     # only here, so that the peers do not carry it
-    from benchmarks import anatomy
+    from benchmarks.schedules import anatomy
 
     anatomy.install(given("ANATOMY"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.results import Results
-from benchmarks.subjects import Subject
+from benchmarks.schedules.subjects import Subject
 from benchmarks.verdict import Verdict
 
 CODE = Subject.FAST

@@ -31,7 +31,7 @@ from benchmarks.servers import Servers
 from celery_pecker.testing import EmbeddedRedis, eventually
 from example_project.processes import ProcessContainer
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 READY_WITHIN = 60.0
 AT_ONCE = 1_000
 """Messages in one round trip."""
@@ -180,7 +180,7 @@ class ThrottledWorkers:
                             "-m",
                             "celery",
                             "-A",
-                            "benchmarks.throttled_app",
+                            "benchmarks.throttle.app",
                         ),
                         *("worker", "-P", pool, "-c", str(processes)),
                         *("-n", f"w{number}-{{id}}@bench", "-Q", queue, "-l", "INFO"),

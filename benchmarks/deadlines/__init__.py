@@ -1,0 +1,1 @@
+"""What keeps a deadline, and what that costs."""

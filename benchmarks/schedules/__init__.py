@@ -1,0 +1,1 @@
+"""Schedulers under measure, ours and the peers'."""

@@ -1,0 +1,1 @@
+"""Workers before a database, with a gate and without one."""
