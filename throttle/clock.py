@@ -7,11 +7,14 @@ shown to people and put beside `expires` of a task, which Celery compares with i
 
 from __future__ import annotations
 
-import random
 import time
 import uuid
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
+
+from celery_pecker.kernel.clock import SYSTEM, chance, pause
+
+__all__ = ["Monotonic", "chance", "monotonic", "new_id", "now", "pause", "perf_ns"]
 
 Monotonic = Callable[[], float]
 """Seconds that only go forward; tests hand in their own."""
@@ -19,27 +22,10 @@ Monotonic = Callable[[], float]
 monotonic: Monotonic = time.monotonic
 perf_ns: Callable[[], int] = time.perf_counter_ns
 """What a statement takes, in nanoseconds: 60 ns a call."""
-
-
-def now() -> datetime:
-    """Return the host's wall clock, aware, UTC."""
-    return datetime.now(UTC)
+now: Callable[[], datetime] = SYSTEM.now
+"""The host's wall clock, aware, UTC."""
 
 
 def new_id() -> str:
     """Return an id that no other process life has."""
     return uuid.uuid4().hex
-
-
-_OURS = random.Random()
-"""Not the module's: programs seed that one, and count on what it gives them."""
-
-
-def chance() -> float:
-    """Return a number in [0, 1) for jitter."""
-    return _OURS.random()
-
-
-def pause(seconds: float) -> None:
-    """Block the thread; for command-line tools only."""
-    time.sleep(seconds)

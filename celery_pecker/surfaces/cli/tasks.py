@@ -18,6 +18,7 @@ from celery_pecker.surfaces.cli.context import Context, as_json, plain
 from celery_pecker.surfaces.cli.upcoming import first_after
 from celery_pecker.surfaces.console.exits import YES, interrupted
 from celery_pecker.surfaces.console.listing import Listing
+from celery_pecker.surfaces.console.rendering import visible
 from celery_pecker.surfaces.views.phrases import span
 
 STYLES = {
@@ -170,11 +171,6 @@ def _due(next_us: int | None, now_us: int) -> str:
     if next_us < now_us:
         return f"{span(now_us - next_us)} ago"
     return f"in {span(next_us - now_us)}"
-
-
-def visible(name: str) -> str:
-    """Return a name without what would move the cursor or colour the rest."""
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in name)
 
 
 def bars(values: list[int]) -> str:

@@ -79,7 +79,12 @@ class Measured:
 
 
 class ReadCollector(Collector):
-    """Figures that are read when they are asked for, by one thread at a time."""
+    """Figures that are read at most every few seconds, by one thread at a time.
+
+    A concurrent request gets the result of the last read, or waits for the first: two
+    scrapes that come together after the start would else tell an outage that there is
+    not.
+    """
 
     def __init__(
         self,
@@ -102,10 +107,12 @@ class ReadCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the figures of now, or those that are fresh."""
-        with self._reading:
-            now = self._clock.monotonic()
-            if self._read_at is None or now - self._read_at >= self._fresh:
-                self._metrics = tuple(self._read())
-                self._read_at = now
-            metrics = self._metrics
-        yield from metrics
+        if self._reading.acquire(blocking=self._read_at is None):
+            try:
+                now = self._clock.monotonic()
+                if self._read_at is None or now - self._read_at >= self._fresh:
+                    self._metrics = tuple(self._read())
+                    self._read_at = self._clock.monotonic()
+            finally:
+                self._reading.release()
+        yield from self._metrics

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -12,7 +11,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.overview import Overview, Summary
 from celery_pecker.outbox.parallel_queries import ParallelQueries
-from celery_pecker.surfaces.metrics.measures import families
+from celery_pecker.surfaces.metrics.measures import ReadCollector, families
 from celery_pecker.surfaces.views.outbox import OUTBOX
 
 FRESH = 5.0
@@ -20,7 +19,7 @@ FRESH = 5.0
 LABELS = ("outbox",)
 
 
-class Outboxes:
+class Outboxes(ReadCollector):
     """Figures of outboxes; may be asked by several threads at once.
 
     Of one whose server is away, or does not answer in time, `celery_pecker_outbox_up`
@@ -34,10 +33,7 @@ class Outboxes:
         self._queries = ParallelQueries(
             {name: Overview(one).summary for name, one in databases.items()}
         )
-        self._clock = clock
-        self._reading = threading.Lock()
-        self._summaries: dict[str, Summary | None] = {}
-        self._read_at: float | None = None
+        super().__init__(self._figures, fresh=FRESH, clock=clock)
 
     @classmethod
     def of(cls, settings: Mapping[str, Settings]) -> Outboxes:
@@ -46,17 +42,16 @@ class Outboxes:
             {name: Database.of(one, role="metrics") for name, one in settings.items()}
         )
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield the figures of now, or of the last seconds."""
-        self._refresh()
-        summaries = dict(self._summaries)
+    def _figures(self) -> Iterator[Metric]:
         up = GaugeMetricFamily(
             "celery_pecker_outbox_up", "Whether the outbox could be read", labels=LABELS
         )
-        for name, summary in summaries.items():
-            up.add_metric([name], float(summary is not None))
+        read: dict[tuple[str], Summary] = {}
+        for name, answer in self._queries.ask().items():
+            if isinstance(answer, Summary):
+                read[name,] = answer
+            up.add_metric([name], float((name,) in read))
         yield up
-        read = {(name,): one for name, one in summaries.items() if one is not None}
         yield from families(OUTBOX.measures, read, LABELS)
 
     def close(self) -> None:
@@ -68,18 +63,3 @@ class Outboxes:
         """Drop the connections in a fork of their owner."""
         for database in self._databases.values():
             database.abandon()
-
-    def _refresh(self) -> None:
-        if not self._reading.acquire(blocking=self._read_at is None):
-            return
-        try:
-            now = self._clock.monotonic()
-            if self._read_at is not None and now - self._read_at < FRESH:
-                return
-            self._summaries = {
-                name: answer if isinstance(answer, Summary) else None
-                for name, answer in self._queries.ask().items()
-            }
-            self._read_at = self._clock.monotonic()
-        finally:
-            self._reading.release()

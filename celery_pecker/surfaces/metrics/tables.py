@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from celery_pecker.alarms.overview import Overview as AlarmsOverview
 from celery_pecker.kernel.clock import SYSTEM, Clock
@@ -17,7 +16,7 @@ from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.observers.overview import Overview as ObserversOverview
 from celery_pecker.schedules.overview import Overview
-from celery_pecker.surfaces.metrics.measures import Measured
+from celery_pecker.surfaces.metrics.measures import Measured, ReadCollector
 from celery_pecker.surfaces.metrics.outbox import Outboxes
 from celery_pecker.surfaces.views import alarms, observers, schedules
 
@@ -34,12 +33,11 @@ _registered: dict[tuple[str, str], TableCollector] = {}
 _registering = threading.Lock()
 
 
-class TableCollector(Collector):
+class TableCollector(ReadCollector):
     """A collector over the tables; may be asked by several threads at once.
 
     While PostgreSQL is away ``celery_pecker_up`` is 0 and there are no other figures: a
-    figure that may be hours old is worse than none. One thread reads at a time; a
-    concurrent request gets the result of the last read, or waits for the first.
+    figure that may be hours old is worse than none.
     """
 
     def __init__(
@@ -54,23 +52,7 @@ class TableCollector(Collector):
         self._outboxes = outboxes
         self._measured = [Measured(schedules.MEASURES, self._entries), *others]
         """What is read over one connection, in one turn."""
-        self._clock = clock
-        self._reading = threading.Lock()
-        self._up = False
-        self._read_at: float | None = None
-
-    def describe(self) -> Iterable[Metric]:
-        """Return nothing: at registration the tables need not be there."""
-        return ()
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the figures of now, or of the last second."""
-        self._refresh()
-        read = self._up
-        yield up(read)
-        for one in self._measured if read else ():
-            yield from one.collect()
-        yield from self._outboxes.collect()
+        super().__init__(self._figures, fresh=FRESH, clock=clock)
 
     def close(self) -> None:
         """Drop the connection."""
@@ -82,27 +64,17 @@ class TableCollector(Collector):
         self._overview.abandon()
         self._outboxes.abandon()
 
-    def _refresh(self) -> None:
-        # The first answer is waited for: two scrapes that come together after the
-        # start would else tell an outage that there is not.
-        if not self._reading.acquire(blocking=self._read_at is None):
-            return
-        try:
-            now = self._clock.monotonic()
-            if self._read_at is not None and now - self._read_at < FRESH:
-                return
-            self._up = self._read()
-            self._read_at = self._clock.monotonic()
-        finally:
-            self._reading.release()
-
-    def _read(self) -> bool:
+    def _figures(self) -> Iterator[Metric]:
         try:
             for one in self._measured:
                 one.refresh()
         except PeckerError:
-            return False
-        return True
+            yield up(False)
+        else:
+            yield up(True)
+            for one in self._measured:
+                yield from one.collect()
+        yield from self._outboxes.collect()
 
     def _entries(self) -> schedules.Summary:
         totals = self._overview.totals()

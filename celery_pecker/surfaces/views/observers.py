@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -53,7 +53,7 @@ LONG_WAIT = 60.0
 HOST_STATES = ("up", "draining", "lapsed")
 """lapsed: the lease has ended, and no host has taken over yet."""
 GONE = "This observer, or this host, is not there any more."
-STOPS = {
+STOPS: Mapping[Answer | bool, str] = {
     Answer.ASKED: "It is asked to end.",
     Answer.NOT_ACTIVE_YET: "Deleted: no host had run it.",
     Answer.ALREADY_ASKED: "It was asked to end before.",
@@ -153,33 +153,30 @@ def host_state(host: NodeRow) -> str:
 # Acts
 
 
-def _stop(database: Database, key: str, user: str) -> str:
-    del user
-    answer = operations.stop(database, key)
-    if answer not in STOPS:
-        raise NoSuchRow(GONE)
-    return STOPS[answer]
+def _act(
+    name: str,
+    label: str,
+    does: Callable[[Database, str], Answer | int],
+    answers: Mapping[Answer | bool, str],
+    states: tuple[str, ...],
+    asks: str = "",
+) -> Act:
+    """Return an act, with what is said to each answer that is not a refusal."""
+
+    def call(database: Database, key: str, user: str) -> str:
+        del user
+        answer = does(database, key)
+        known = answers.get(answer if isinstance(answer, Answer) else answer > 0)
+        if known is None:
+            raise NoSuchRow(GONE)
+        return known
+
+    return Act(name, label, call, asks=asks, states=states)
 
 
-def _restart(database: Database, key: str, user: str) -> str:
-    del user
-    if operations.restart(database, key) is not Answer.ASKED:
-        raise NoSuchRow(GONE)
-    return "It begins again, with all its retries."
-
-
-def _drain(database: Database, key: str, user: str) -> str:
-    del user
-    if not operations.drain(database, key):
-        raise NoSuchRow(GONE)
-    return "The host hands over what it holds, and takes nothing more."
-
-
-def _undrain(database: Database, key: str, user: str) -> str:
-    del user
-    if not operations.undrain(database, key):
-        raise NoSuchRow(GONE)
-    return "The host takes observers again."
+HANDS_OVER = "The host hands over what it holds, and takes nothing more."
+TAKES = "The host takes observers again."
+ANEW = "It begins again, with all its retries."
 
 
 # Figures
@@ -334,8 +331,8 @@ HOSTS_TABLE = Table(
     ),
     empty="No host lives: nothing runs.",
     acts=(
-        Act("drain", "Drain", _drain, states=("up", "lapsed")),
-        Act("undrain", "Undrain", _undrain, states=("draining",)),
+        _act("drain", "Drain", operations.drain, {True: HANDS_OVER}, ("up", "lapsed")),
+        _act("undrain", "Undrain", operations.undrain, {True: TAKES}, ("draining",)),
     ),
     by_hand=True,
 )
@@ -368,13 +365,14 @@ OBSERVERS_TABLE = Table(
         "stopping": "idle",
     },
     acts=(
-        Act("restart", "Restart", _restart, states=_RUNS),
-        Act(
+        _act("restart", "Restart", operations.restart, {Answer.ASKED: ANEW}, _RUNS),
+        _act(
             "stop",
             "Stop",
-            _stop,
+            operations.stop,
+            STOPS,
+            _RUNS,
             asks="Its life ends, and no host runs it again.",
-            states=_RUNS,
         ),
     ),
     paged="numbers",
