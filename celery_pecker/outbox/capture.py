@@ -19,9 +19,9 @@ from kombu.exceptions import EncodeError
 from kombu.utils.json import dumps
 
 from celery_pecker import deadline
+from celery_pecker.brokers.publisher.stored_messages import entities
+from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.errors import NotRecorded
-from celery_pecker.outbox import entities
-from celery_pecker.outbox.model import Message
 
 _kept: ContextVar[list[Message] | None] = ContextVar("kept", default=None)
 _NOWHERE = Connection("memory://")

@@ -18,9 +18,9 @@ from kombu.exceptions import EncodeError
 from kombu.utils.json import dumps, loads
 
 from celery_pecker.brokers.publisher.lanes import SignalReceivers, task_reason
+from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import NotRecorded
-from celery_pecker.outbox.model import Message
 
 _QUOTES = frozenset("'\\\"")
 
@@ -112,20 +112,11 @@ class Copies:
         headers = [self.headers[0]]
         for number, part in zip(self.order, self.headers[1:], strict=True):
             headers += values[number], part
-        first = self.first
-        return Message(
-            task=first.task,
+        return self.first._replace(
             task_id=task_id,
-            exchange=first.exchange,
-            routing_key=first.routing_key,
-            priority=first.priority,
-            content_type=first.content_type,
-            content_encoding=first.content_encoding,
-            declare=first.declare,
             headers="".join(headers),
             properties=task_id.join(self.properties),
             body=body,
-            delay=first.delay,
         )
 
     def _shown(self, value: Any, limit: int) -> str:

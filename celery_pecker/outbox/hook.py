@@ -182,7 +182,7 @@ def install(app: Any, sink_of: Callable[[], Sink]) -> None:
         if len(kept) != 1:
             text = f"task {name!r} built {len(kept)} messages instead of one"
             raise NotRecorded(text)
-        message = kept[0].after(delay)
+        message = kept[0]._replace(delay=delay)
         refusals.check(message, sink.limit)
         chosen = sink.mode if sink.mode is not None else mode
         if chosen is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
+
+from celery_pecker.brokers.stored_message import Message
 
 TABLE = "pecker_outbox"
 
@@ -27,49 +28,6 @@ def mode_name(mode: int) -> str:
     """
     known = {one.value: one.name.lower() for one in Mode}
     return known.get(mode, f"mode {mode}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """One message as Celery built it, in no transport's own form."""
-
-    task: str
-    task_id: str
-    exchange: str
-    routing_key: str
-    priority: int | None
-    content_type: str
-    content_encoding: str
-    declare: str | None
-    """Queues and exchanges that Celery declares first, as JSON; None: none."""
-    headers: str
-    """As JSON; ``eta`` is null."""
-    properties: str
-    """As JSON."""
-    body: bytes
-    delay: float | None = None
-    """Seconds from the recording on; None: due at once."""
-
-    def after(self, delay: float | None) -> Message:
-        """Return the same message, due after so many seconds."""
-        return self if delay is None else replace(self, delay=delay)
-
-
-class Row(NamedTuple):
-    """A stored message, as its row has it."""
-
-    id: int
-    task: str
-    task_id: str
-    exchange: str
-    routing_key: str
-    priority: int | None
-    content_type: str
-    content_encoding: str
-    declare: str | None
-    headers: str
-    properties: str
-    body: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.errors import MessageTooLarge, NotRecorded
-from celery_pecker.outbox.model import Entry, Message, Mode
+from celery_pecker.outbox.model import Entry, Mode
 
 MODES: Mapping[object, Mode] = {
     True: Mode.RELAY,

@@ -11,7 +11,11 @@ from tests.docs.pages import ROOT
 PAGE = ROOT / "docs" / "maintainers" / "ways.md"
 ROW = re.compile(r"^\|[^`|]*\|? `([\w/]+\.\w+)` \|((?: `\w+`,?)*) ?\|", re.MULTILINE)
 PART = re.compile(r"^## (.+)$", re.MULTILINE)
-MOST = {"A slot: from its row": 20, "An item: from its row": 25}
+MOST = {
+    "A slot: from its row": 20,
+    "An item: from its row": 25,
+    "An outbox row: from the call": 16,
+}
 """Files of a way; more are too many to keep in mind."""
 
 

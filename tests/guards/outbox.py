@@ -125,7 +125,7 @@ GUARDS = (
     ),
     Guard(
         "outbox: a missing table is no failed statement of the caller's",
-        "celery_pecker/outbox/recording.py",
+        "celery_pecker/outbox/writer.py",
         "            self._judge(rows[0])\n",
         "",
         f"{REFUSED}::test_a_table_that_is_not_migrated_is_refused",

@@ -8,9 +8,10 @@ may or may not have arrived, and nothing here sends it again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
+from typing import NamedTuple
 
 from amqp import spec
 from amqp.method_framing import frame_writer
@@ -26,16 +27,24 @@ from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 WRITE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sending:
-    """What became of messages that were written together."""
+class Frame(NamedTuple):
+    """What py-amqp writes of one message."""
 
-    done: frozenset[str]
-    """Names of those that are confirmed."""
-    lost: frozenset[str]
-    """Ids of tasks whose messages were written and not answered."""
+    task_id: str
+    arguments: bytes
+    properties: bytes
+    body: bytes
+
+
+class Sending(NamedTuple):
+    """What became of messages that were written together, by the ids of their tasks."""
+
+    done: AbstractSet[str]
+    """Confirmed."""
+    lost: AbstractSet[str]
+    """Written and not answered."""
     refused: dict[str, str]
-    """Why RabbitMQ would not have messages, by their task's id."""
+    """Why RabbitMQ would not have them."""
     failure: BaseException | None
     """What ended it before all was answered."""
 
@@ -87,8 +96,11 @@ class RabbitLane:
                 RabbitMQ refused them (the text says which).
         """
         broker = self._broker
-        sending = self.send(work, now)
-        done = sending.done
+        sending = self.send(
+            Frame(slot.task_id, one.arguments, one.render(slot, now), one.body)
+            for one, slot in work
+        )
+        done = names_in((dispatch for _, dispatch in work), sending.done)
         if sending.failure is not None or sending.lost:
             if isinstance(sending.failure, broker.refused_by):
                 # One of them closed the channel: the slow lane finds out which.
@@ -105,9 +117,7 @@ class RabbitLane:
             )
             raise PublishUncertain(why, done=done)
 
-    def send(
-        self, work: Sequence[tuple[RabbitMessage, Dispatch]], now: datetime
-    ) -> Sending:
+    def send(self, frames: Iterable[Frame]) -> Sending:
         """Write all messages and wait for their confirms; return what became of them.
 
         A broken connection is dropped.
@@ -124,7 +134,7 @@ class RabbitLane:
         started: set[str] = set()
         failure: BaseException | None = None
         try:
-            for ids, octets in self._write_ups(work, now):
+            for ids, octets in self._write_ups(frames):
                 if not started:
                     broker.in_time()
                 started.update(ids)
@@ -134,27 +144,24 @@ class RabbitLane:
         except broker.broken_by as error:
             failure = error
         lost, refused = confirms.open, dict(confirms.refused)
-        done = names_in((d for _, d in work), started - lost - refused.keys())
         if failure is not None or lost:
             broker.drop()
-        return Sending(done=done, lost=lost, refused=refused, failure=failure)
+        return Sending(started - lost - refused.keys(), lost, refused, failure)
 
     def tried(self, _token: str, _task_id: str) -> None:
         """Return None: a token says nothing to RabbitMQ."""
 
-    def _write_ups(
-        self, work: Sequence[tuple[RabbitMessage, Dispatch]], now: datetime
-    ) -> Iterator[tuple[list[str], bytes]]:
+    def _write_ups(self, frames: Iterable[Frame]) -> Iterator[tuple[list[str], bytes]]:
         """Yield the ids, in order, and the frames of as many as one write takes."""
         channel = self._broker.channel
         sink = _Sink()
         write = frame_writer(channel.connection, sink)
         number = channel.channel_id
         ids: list[str] = []
-        for message, dispatch in work:
-            content = _Content(message.body, message.render(dispatch, now))
-            write(1, number, spec.Basic.Publish, message.arguments, content)
-            ids.append(dispatch.task_id)
+        for frame in frames:
+            content = _Content(frame.body, frame.properties)
+            write(1, number, spec.Basic.Publish, frame.arguments, content)
+            ids.append(frame.task_id)
             if len(sink.octets) >= WRITE:
                 yield ids, sink.take()
                 ids = []

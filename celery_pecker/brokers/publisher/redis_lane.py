@@ -191,11 +191,15 @@ class RedisLane:
         now: datetime,
     ) -> None:
         lists: dict[str, list[bytes]] = defaultdict(list)
-        places = self._script.places((m.route, m.priority) for m, _ in work)
+        places = self._script.places(
+            (m.route.exchange, m.route.routing_key, m.priority) for m, _ in work
+        )
         encode = self._json.encode
         for message, dispatch in work:
             text = message.render(dispatch, encode(dict(dispatch.header)), now)
-            for key in places[id(message.route), message.priority].lists:
+            route = message.route
+            where = route.exchange, route.routing_key, message.priority
+            for key in places[where].lists:
                 lists[key].append(text)
         if not lists:
             # An exchange without a queue: kombu drops the message, so do we.

@@ -22,7 +22,6 @@ from redis.exceptions import (
 
 from celery_pecker.brokers.publisher.brokers import takes_no_writes
 from celery_pecker.brokers.publisher.connection import UNNAMED, BrokerConnection
-from celery_pecker.brokers.publisher.message_template import Route
 from celery_pecker.kernel.errors import (
     BrokerRefuses,
     BrokerUnavailable,
@@ -111,17 +110,15 @@ class RedisScript:
         return f"{self._broker.channel.global_keyprefix}pecker:batch:{token}"
 
     def places(
-        self, wanted: Iterable[tuple[Route, int]]
-    ) -> dict[tuple[int, int], Place]:
-        """Return the Redis keys of each route and priority in the batch."""
+        self, wanted: Iterable[tuple[str, str, int]]
+    ) -> dict[tuple[str, str, int], Place]:
+        """Return the keys of each exchange, routing key and priority in the batch."""
         channel = self._broker.channel
-        places: dict[tuple[int, int], Place] = {}
-        for route, priority in wanted:
-            where = (id(route), priority)
-            if where in places:
-                continue
+        places: dict[tuple[str, str, int], Place] = {}
+        for where in dict.fromkeys(wanted):
+            exchange, routing_key, priority = where
             try:
-                queues = self._queues(route)
+                queues = self._queues(exchange, routing_key)
             except self._broker.broken_by as error:
                 raise self._nothing_sent(error) from error
             prefix, key = channel.global_keyprefix, channel._q_for_pri  # noqa: SLF001 (kombu's rule)
@@ -137,9 +134,9 @@ class RedisScript:
             )
         return places
 
-    def _queues(self, route: Route) -> list[str]:
+    def _queues(self, exchange: str, routing_key: str) -> list[str]:
         """Return where the exchange leads now; a worker may have bound a new queue."""
-        queues = self._broker.channel._lookup(route.exchange, route.routing_key)  # noqa: SLF001 (kombu's rule)
+        queues = self._broker.channel._lookup(exchange, routing_key)  # noqa: SLF001 (kombu's rule)
         return list(queues)
 
     def _run(self, arguments: list[Any]) -> int | bytes:

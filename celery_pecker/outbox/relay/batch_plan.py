@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from celery_pecker.brokers.publisher.stored_messages import StoredMessage
-from celery_pecker.outbox.model import Row
+from celery_pecker.brokers.stored_message import Message
 
 SUSPECT_TRIES = 3
 """A batch taken over so often goes one by one: one of its messages may be the cause."""
@@ -22,34 +21,34 @@ MOST_PAUSE = 5.0
 class Plan:
     """How the messages of a batch are sent."""
 
-    together: list[StoredMessage] = field(default_factory=list)
-    alone: list[StoredMessage] = field(default_factory=list)
+    together: list[Message] = field(default_factory=list)
+    alone: list[Message] = field(default_factory=list)
     parked: dict[int, str] = field(default_factory=dict)
     """Ids of those that cannot be read, and why."""
 
 
 def plan(
-    rows: Iterable[Row],
+    messages: Iterable[Message],
     *,
-    read: Callable[[Row], StoredMessage],
-    is_batchable: Callable[[StoredMessage], bool],
+    check: Callable[[Message], None],
+    is_batchable: Callable[[Message], bool],
     tries: int,
 ) -> Plan:
-    """Sort the rows of a batch.
+    """Sort the messages of a batch.
 
     Args:
-        rows: As they are stored.
-        read: Raises ValueError for a row that cannot be read.
+        messages: As they are stored.
+        check: Raises ValueError for one that cannot be read.
         is_batchable: Whether the broker's way to take many takes this one.
         tries: How often the batch was taken over.
 
     """
     parts = Plan()
-    for row in rows:
+    for message in messages:
         try:
-            message = read(row)
+            check(message)
         except ValueError as error:
-            parts.parked[row.id] = f"it cannot be read: {error}"
+            parts.parked[message.id] = f"it cannot be read: {error}"
             continue
         suspect = tries >= SUSPECT_TRIES
         fits = not suspect and is_batchable(message)
@@ -57,9 +56,7 @@ def plan(
     return parts
 
 
-def to_park(
-    messages: Sequence[StoredMessage], *, tries: int, healthy: bool
-) -> int | None:
+def to_park(messages: Sequence[Message], *, tries: int, healthy: bool) -> int | None:
     """Return the id to park of a batch that goes one by one, None if none.
 
     The first is the one that was tried each time.
@@ -72,7 +69,7 @@ def to_park(
 
     """
     if messages and healthy and tries >= MOST_TRIES:
-        return messages[0].key
+        return messages[0].id
     return None
 
 

@@ -7,11 +7,13 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import NamedTuple
 
+from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import LeaseLost
-from celery_pecker.outbox.model import TABLE, Row
+from celery_pecker.outbox.model import TABLE
 
 MOST = 1_000
 """Ids of one batch; their answer stays below 64 kB (I9)."""
@@ -153,10 +155,10 @@ class Batches:
         """Shorten holds from before the database's clock stepped back."""
         return self._database.change("shorten_outbox_holds", now=self._now())
 
-    def read(self, batch: Batch) -> list[Row]:
+    def read(self, batch: Batch) -> list[Message]:
         """Return the messages of a batch, by id; parked and dropped ones are out."""
         rows = self._database.run("read_outbox", ids=batch.ids)
-        return sorted(map(Row._make, rows))  # ids differ: nothing else is compared
+        return sorted(map(Message.stored, rows), key=attrgetter("id"))
 
     def close(self, batch: Batch) -> int:
         """Delete a batch that the broker has; return how many rows went.

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from celery_pecker.brokers.publisher.stored_messages import (
-    Pushed,
-    StoredMessage,
-    StoredPublisher,
-)
+from celery_pecker.brokers.publisher.stored_messages import Pushed, StoredPublisher
+from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import Clock, new_id
 from celery_pecker.kernel.errors import (
     BrokerRefuses,
@@ -20,8 +16,6 @@ from celery_pecker.kernel.errors import (
     LeaseLost,
 )
 from celery_pecker.kernel.lease import TrustWindow
-from celery_pecker.outbox.messages import Messages
-from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.relay import batch_plan
 from celery_pecker.outbox.relay.batches import Batch, Batches
 
@@ -45,12 +39,10 @@ class Delivery:
         batches: Batches,
         publisher: StoredPublisher,
         *,
-        decode: Callable[[str | None], list[Any]],
         clock: Clock,
     ) -> None:
         self._batches = batches
         self._publisher = publisher
-        self._messages = Messages(decode)
         self._clock = clock
         self._unwritten: list[tuple[Batch, Pushed]] = []
         self._took_at = self._rated_at = float("-inf")
@@ -71,9 +63,11 @@ class Delivery:
             if batch.tries and not batch.alone and self._publisher.pushed(token):
                 self._write(batch, Pushed(sent={*batch.ids}))
                 return
+            messages = self._batches.read(batch)
+            self._tasks = {one.id: one.task for one in messages}
             plan = batch_plan.plan(
-                self._batches.read(batch),
-                read=self._read,
+                messages,
+                check=self._publisher.check,
                 is_batchable=self._publisher.is_batchable,
                 tries=batch.tries,
             )
@@ -88,7 +82,7 @@ class Delivery:
         apart: Batch | None = None
         if plan.parked or plan.alone:
             # Before the push: what is pushed under the token is the batch, no more.
-            alone = {one.key for one in plan.alone}
+            alone = {one.id for one in plan.alone}
             rest, apart = self._write(batch, Pushed(refused=plan.parked, alone=alone))
         if rest is not None:
             pushed = Pushed()
@@ -96,7 +90,7 @@ class Delivery:
                 pushed = self._publisher.push(plan.together, token, trust=trust)
             _, spoiled = self._write(rest, pushed, ended=True)
             if spoiled is not None:
-                messages = [one for one in plan.together if one.key in pushed.alone]
+                messages = [one for one in plan.together if one.id in pushed.alone]
                 self._one_by_one(spoiled, messages, {}, trust)
         if apart is not None:
             self._one_by_one(apart, plan.alone, {}, trust)
@@ -187,7 +181,7 @@ class Delivery:
     def _one_by_one(
         self,
         batch: Batch,
-        messages: Sequence[StoredMessage],
+        messages: Sequence[Message],
         parked: dict[int, str],
         trust: TrustWindow,
     ) -> None:
@@ -201,10 +195,10 @@ class Delivery:
             )
         flush = 1 if batch.tries else FLUSH
         for message in messages:
-            if message.key == doomed:
+            if message.id == doomed:
                 continue
             one = self._publisher.push_alone(
-                message, f"outbox:{batch.token}:{message.key}", trust=trust
+                message, f"outbox:{batch.token}:{message.id}", trust=trust
             )
             pushed.sent |= one.sent
             pushed.refused |= one.refused
@@ -217,9 +211,3 @@ class Delivery:
                     return
                 pushed, rest = Pushed(), left
         self._write(rest, pushed, ended=True)
-
-    def _read(self, row: Row) -> StoredMessage:
-        """Return a row as a message; raise ValueError if it cannot be read."""
-        message = self._messages.read(row)
-        self._tasks[row.id] = row.task
-        return message

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable
-from typing import Any
 
 from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
 from celery_pecker.kernel.backoff import Backoff
@@ -30,12 +28,11 @@ RECLAIM_INTERVAL = 1.0
 class Relay:
     """Delivers one outbox, without a thread of its own (see loop)."""
 
-    def __init__(  # noqa: PLR0913  # its two seams, time, and three settings
+    def __init__(  # its two seams, time, and three settings
         self,
         batches: Batches,
         publisher: StoredPublisher,
         *,
-        decode: Callable[[str | None], list[Any]],
         clock: Clock,
         hold: float,
         interval: float,
@@ -55,7 +52,7 @@ class Relay:
         self._lost = False
         """Whether a step ended by an error: a batch may be held and not known."""
         self._stopping = False
-        self._delivery = Delivery(batches, publisher, decode=decode, clock=clock)
+        self._delivery = Delivery(batches, publisher, clock=clock)
         self._retried = 0
         self._broker_away: str | None = None
 

@@ -9,19 +9,14 @@ rows out of the way for long enough.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
-from celery_pecker.brokers.publisher.stored_messages import (
-    StoredMessage,
-    StoredPublisher,
-)
+from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
+from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import Clock, new_tag
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.outbox.messages import Messages
-from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.runs import header
 from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.holds import Holds
@@ -47,14 +42,12 @@ class Pushes:
         publisher: StoredPublisher,
         settings: Settings,
         *,
-        decode: Callable[[str | None], list[Any]],
         clock: Clock,
         name: str,
     ) -> None:
         holds = Holds(settings.outbox_backoff, settings.outbox_backoff_most)
         self._rows = Rows(database, holds, log=settings.outbox_log)
         self._publisher = publisher
-        self._messages = Messages(decode)
         self._clock = clock
         self._name = name
         self._slack = settings.clock_slack
@@ -91,13 +84,13 @@ class Pushes:
         """Send some; whether the broker still takes messages."""
         epochs = {one.id: one.epoch for one in part}
         refused: dict[int, str] = {}
-        together: list[StoredMessage] = []
-        alone: list[StoredMessage] = []
-        for row in self._rows.read([*epochs.items()]):
+        together: list[Message] = []
+        alone: list[Message] = []
+        for stored in self._rows.read([*epochs.items()]):
             try:
-                message = self._message(row, epochs[row.id])
+                message = self._addressed(stored, epochs[stored.id])
             except ValueError as error:
-                refused[row.id] = f"it cannot be read: {error}"
+                refused[stored.id] = f"it cannot be read: {error}"
                 continue
             fits = self._publisher.is_batchable(message)
             (together if fits else alone).append(message)
@@ -108,7 +101,7 @@ class Pushes:
             self.sent += len(pushed.sent)
             refused |= pushed.refused
             broken = pushed.broken
-            alone += [one for one in together if one.key in pushed.alone]
+            alone += [one for one in together if one.id in pushed.alone]
         for message in alone:
             if broken is not None:
                 break
@@ -128,10 +121,11 @@ class Pushes:
             )
         return broken is None
 
-    def _message(self, row: Row, epoch: int) -> StoredMessage:
-        """Return a row as a message that names its epoch; raise ValueError."""
-        ref = RowRef(row.id, epoch, self._name, row.task_id)
-        return self._messages.read(row, header.add(row.headers, ref))
+    def _addressed(self, message: Message, epoch: int) -> Message:
+        """Return a message that names its row's epoch; raise ValueError."""
+        self._publisher.check(message)
+        ref = RowRef(message.id, epoch, self._name, message.task_id)
+        return message._replace(headers=header.add(message.headers, ref))
 
 
 def slices(claimed: Iterable[Pushed]) -> Iterator[list[Pushed]]:

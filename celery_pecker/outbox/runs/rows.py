@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
+from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.database import Database
-from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.load import Load
@@ -84,14 +85,14 @@ class Rows:
         )
         return [Pushed(*row) for row in rows]
 
-    def read(self, claimed: Sequence[tuple[int, int]]) -> list[Row]:
+    def read(self, claimed: Sequence[tuple[int, int]]) -> list[Message]:
         """Return the messages, by id, of rows that still have their claim's epoch."""
         rows = self._database.run(
             "read_outbox_runs",
             ids=[one[0] for one in claimed],
             epochs=[one[1] for one in claimed],
         )
-        return sorted(map(Row._make, rows))
+        return sorted(map(Message.stored, rows), key=attrgetter("id"))
 
     def start(self, ref: RowRef, options: Options) -> tuple[StartedRun | None, str]:
         """Start the run of a message, or say why not: gone, repeated or parked."""

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import SYSTEM, Clock, chance, pause
 from celery_pecker.kernel.connections import Connections
 from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.runs import holds
 from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.options import Options
@@ -88,7 +88,7 @@ class Service:
             pool=pool,
         )
 
-    def read(self, begun: StartedRun) -> Row | None:
+    def read(self, begun: StartedRun) -> Message | None:
         """Return the message of a run; None: the row is not this run's any more."""
         stored = self._ask(lambda rows: rows.read([(begun.id, begun.epoch)]), _QUEUE)
         return stored[0] if stored else None

@@ -22,12 +22,12 @@ from kombu.exceptions import KombuError
 from kombu.serialization import loads, prepare_accept_content
 from kombu.utils.json import loads as loads_json
 
+from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.outbox.model import Row
 from celery_pecker.outbox.runs import options
 from celery_pecker.outbox.runs.header import HEADER
 from celery_pecker.outbox.runs.load import MAX_THREADS, Load, Pace
@@ -259,7 +259,9 @@ class OutboxRunner:
         expires = expires if expires.tzinfo else expires.replace(tzinfo=UTC)
         return EXPIRED if self._clock.now() > expires else None
 
-    def _opened(self, stored: Row) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    def _opened(
+        self, stored: Message
+    ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
         """Return what a worker makes of the message."""
         headers = loads_json(stored.headers)
         body: Any = stored.body

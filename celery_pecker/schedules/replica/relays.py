@@ -116,7 +116,6 @@ class _Running:
         self.relay = Relay(
             Batches(self.database, new_id(), hold=settings.outbox_hold),
             self.publisher,
-            decode=_decode,
             clock=SYSTEM,
             hold=settings.outbox_hold,
             interval=settings.outbox_interval,
@@ -126,7 +125,6 @@ class _Running:
             self.database,
             self.publisher,
             settings,
-            decode=_decode,
             clock=SYSTEM,
             name=name,
         )
@@ -213,10 +211,3 @@ def _outboxes(app: Any) -> list[Any]:
     from celery_pecker.outbox.app import outboxes  # noqa: PLC0415  # as above
 
     return [*outboxes(app)]
-
-
-def _decode(declare: str | None) -> list[Any]:
-    """Return the queues and exchanges of a row; raise ValueError."""
-    from celery_pecker.outbox.entities import decode  # noqa: PLC0415  # kombu's entities
-
-    return decode(declare)

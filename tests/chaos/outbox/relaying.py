@@ -10,7 +10,6 @@ from typing import Any
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.loop import Loop
-from celery_pecker.outbox.entities import decode
 from tests.chaos.outbox.strikes import Strikes
 from tests.integration.outbox_relay.making import Made
 from tests.told import told
@@ -21,7 +20,7 @@ HOLD = 2.0
 
 def main(dsn: str, broker: str, _queue: str, folder: str) -> None:
     """Deliver until somebody ends the process."""
-    made = Made(dsn, broker, hold=HOLD, timeout=0.5, decode=decode)
+    made = Made(dsn, broker, hold=HOLD, timeout=0.5)
     strikes = Strikes(folder)
     strikes.watch(made.batches, "claim", "reclaim", "read", "close")
     strikes.watch(made.publisher, "push")

@@ -19,8 +19,8 @@ from kombu.common import maybe_declare
 from kombu.utils.json import loads
 from psycopg.rows import dict_row
 
+from celery_pecker.brokers.publisher.stored_messages.entities import decode
 from celery_pecker.outbox import Outbox
-from celery_pecker.outbox.entities import decode
 from tests.contract.outbox.shapes import calls, canvases
 from tests.contract.publisher.cases import make_app
 from tests.contract.publisher.conftest import Wire

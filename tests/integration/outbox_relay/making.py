@@ -36,7 +36,6 @@ class Made:
         hold: float = 30.0,
         timeout: float = 2.0,
         clock: Clock = SYSTEM,
-        decode: Callable[[str | None], list[Any]] = lambda _: [],
     ) -> None:
         self.app = Celery("relayed", broker=broker, set_as_current=False)
         self.database = Database(dsn, schema="public", timeout=5.0)
@@ -45,7 +44,6 @@ class Made:
         self.relay = Relay(
             self.batches,
             self.publisher,
-            decode=decode,
             clock=clock,
             hold=hold,
             interval=0.05,

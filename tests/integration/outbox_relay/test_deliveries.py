@@ -11,7 +11,6 @@ import pytest
 import redis
 
 from celery_pecker.kernel.errors import DatabaseUnavailable
-from celery_pecker.outbox.entities import decode
 from celery_pecker.testing import EmbeddedRedis, eventually
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.outbox_relay.conftest import Makes
@@ -52,7 +51,7 @@ def test_one_that_cannot_be_read_is_parked(
     ids = record(outbox, 5, queue=wire.queue)
     outbox.execute(BROKEN, [ids[1]])
     outbox.execute("update pecker_outbox set declare = '7' where id = %s", [ids[3]])
-    made = makes(wire.url, decode=decode)
+    made = makes(wire.url)
     eventually(lambda: made.step() and not column(outbox, HELD), 30.0, "all are sent")
     assert column(outbox, LEFT) == [ids[1], ids[3]]
     unread, undeclared = column(outbox, ERRORS)
@@ -218,7 +217,7 @@ def test_what_goes_apart_is_not_lost_with_a_known_token(
         "update pecker_outbox set exchange = 'all', declare = %s where id = %s",
         [FANOUT % "all", spread],
     )
-    made = makes(redis_url, decode=decode)
+    made = makes(redis_url)
     write, seen = made.batches.close, []
 
     def dies(batch: Any) -> int:
@@ -234,7 +233,7 @@ def test_what_goes_apart_is_not_lost_with_a_known_token(
     with redis.Redis.from_url(redis_url) as client, client.pubsub() as listener:
         listener.psubscribe("*all*")
         listener.get_message(timeout=5.0)
-        other = makes(redis_url, decode=decode)
+        other = makes(redis_url)
         other.step()
         other.step()
         assert column(outbox, LEFT) == []
@@ -277,8 +276,8 @@ def test_a_message_that_nobody_survives_is_parked_in_the_end(
 
     def breaks(messages: Any, token: str, **kwargs: Any) -> Any:
         pushed = (
-            push([one for one in messages if one.key != ids[1]], token, **kwargs)
-            if ids[1] not in {one.key for one in messages}
+            push([one for one in messages if one.id != ids[1]], token, **kwargs)
+            if ids[1] not in {one.id for one in messages}
             else None
         )
         if pushed is None:

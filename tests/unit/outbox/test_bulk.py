@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from celery_pecker.kernel.errors import NotRecorded
-from celery_pecker.outbox import recording
+from celery_pecker.outbox import writer
 from celery_pecker.outbox.bulk import MOST_ROWS, build, checked
 from celery_pecker.outbox.copies import plain, row_of
 from celery_pecker.outbox.model import Entry
@@ -67,16 +66,16 @@ def test_what_cannot_be_repeated_is_refused() -> None:
 
 def parts(*sizes: int) -> list[int]:
     """Return how many entries of these sizes each statement has."""
-    entries = [Entry(replace(MESSAGE, body=b"x" * size)) for size in sizes]
-    return [len(some) for some in recording.batches(entries)]
+    entries = [Entry(MESSAGE._replace(body=b"x" * size)) for size in sizes]
+    return [len(some) for some in writer.batches(entries)]
 
 
 def test_statements_are_bounded_by_rows_and_by_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A larger message goes alone; none is left out."""
-    monkeypatch.setattr(recording, "BATCH_BYTES", 100)
-    monkeypatch.setattr(recording, "BATCH", 4)
+    monkeypatch.setattr(writer, "BATCH_BYTES", 100)
+    monkeypatch.setattr(writer, "BATCH", 4)
     assert parts(*[1] * 9) == [4, 4, 1]
     assert parts(60, 40, 1) == [2, 1]
     assert parts(500, 1, 500, 500) == [1, 1, 1, 1]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.errors import MessageTooLarge, NotRecorded
-from celery_pecker.outbox.model import Entry, Message, Mode
+from celery_pecker.outbox.model import Entry, Mode
 from celery_pecker.outbox.refusals import (
     check,
     check_key,
@@ -135,12 +135,12 @@ def test_what_a_column_cannot_hold_is_refused_by_its_name(
 ) -> None:
     """An error of the database would abort the transaction of the caller."""
     with pytest.raises(NotRecorded, match=field):
-        check(replace(MESSAGE, **{field: value}), 1_000)
+        check(MESSAGE._replace(**{field: value}), 1_000)
 
 
 def test_the_limit_counts_headers_too() -> None:
     """A message of exactly so many bytes passes."""
-    message = replace(MESSAGE, body=b"x" * 896, headers="h" * 100, properties="p" * 4)
+    message = MESSAGE._replace(body=b"x" * 896, headers="h" * 100, properties="p" * 4)
     check(message, 1_000)
     with pytest.raises(MessageTooLarge, match=r"1001 bytes; pecker_outbox_limit allow"):
-        check(replace(message, body=b"x" * 897), 1_000)
+        check(message._replace(body=b"x" * 897), 1_000)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from celery import Celery
 
+from celery_pecker.brokers.stored_message import Message
 from celery_pecker.outbox import capture
 from celery_pecker.outbox.copies import Copies, Row
-from celery_pecker.outbox.model import Message
 
 
 @pytest.fixture
@@ -46,11 +45,11 @@ def test_where_the_copy_differs_there_is_no_template(task: Any) -> None:
     first = built(task, 1)
     row: Row = ((1,), {})
     for odd in (
-        replace(first, headers=first.headers.replace(": ", ":")),
-        replace(first, body=first.body.replace(b" ", b"")),
-        replace(first, properties=first.properties.replace(", ", ",")),
-        replace(first, body=b"no json"),
-        replace(first, content_type="application/x-yaml"),
+        first._replace(headers=first.headers.replace(": ", ":")),
+        first._replace(body=first.body.replace(b" ", b"")),
+        first._replace(properties=first.properties.replace(", ", ",")),
+        first._replace(body=b"no json"),
+        first._replace(content_type="application/x-yaml"),
     ):
         assert Copies.of(task.app, task, odd, row) is None
     assert Copies.of(task.app, task, first, ((2,), {})) is None

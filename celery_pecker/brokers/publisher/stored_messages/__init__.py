@@ -10,10 +10,9 @@ delivery tag, and how long the message may still wait in the broker.
   possible, else by kombu's channel. So one that is refused is known by name.
 """
 
-from celery_pecker.brokers.publisher.stored_messages.message import StoredMessage
 from celery_pecker.brokers.publisher.stored_messages.publisher import (
     Pushed,
     StoredPublisher,
 )
 
-__all__ = ["Pushed", "StoredMessage", "StoredPublisher"]
+__all__ = ["Pushed", "StoredPublisher"]

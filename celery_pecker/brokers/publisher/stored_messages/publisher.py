@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from kombu.utils.json import loads
 
 from celery_pecker.brokers.publisher.brokers import Kind, takes_no_writes
 from celery_pecker.brokers.publisher.connection import BrokerConnection
-from celery_pecker.brokers.publisher.message_template import UNREADABLE, Route
+from celery_pecker.brokers.publisher.message_template import UNREADABLE
 from celery_pecker.brokers.publisher.redis_script import BatchRefused, ScriptRefused
-from celery_pecker.brokers.publisher.stored_messages.message import (
-    StoredMessage,
-    redated,
-)
+from celery_pecker.brokers.publisher.stored_messages.entities import decode
 from celery_pecker.brokers.publisher.stored_messages.rabbitmq import StoredRabbit
 from celery_pecker.brokers.publisher.stored_messages.redis import StoredRedis
+from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import (
     BrokerRefuses,
@@ -26,6 +25,8 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.kernel.lease import TrustWindow
 
+MOST_DECLARED = 10_000
+"""Texts of queues and exchanges that are decoded once for all messages."""
 SPOILED: tuple[type[BaseException], ...] = (ScriptRefused, *UNREADABLE)
 """What is raised where nothing was sent and one by one may do better."""
 
@@ -53,6 +54,11 @@ class StoredPublisher:
         self._broker = BrokerConnection(app, timeout=timeout, clock=clock)
         self._redis = StoredRedis(self._broker)
         self._rabbit = StoredRabbit(self._broker)
+        self._entities = lru_cache(MOST_DECLARED)(decode)
+
+    def check(self, message: Message) -> None:
+        """Raise ValueError for a message that cannot be read."""
+        self._entities(message.declare)
 
     def ensure(self) -> None:
         """Connect, if need be, and hear from the broker that it takes messages.
@@ -78,7 +84,7 @@ class StoredPublisher:
         if self._broker.kind is Kind.REDIS:
             self._redis.settle(token)
 
-    def is_batchable(self, message: StoredMessage) -> bool:
+    def is_batchable(self, message: Message) -> bool:
         """Return whether a message can be sent in one go with others.
 
         Raises:
@@ -86,13 +92,13 @@ class StoredPublisher:
 
         """
         if self._broker.kind is Kind.REDIS:
-            if message.route.exchange:
-                self._declare([message.route])
+            if message.exchange:
+                self._declare([message])
             return self._redis.takes(message)
         return self._broker.kind is Kind.RABBITMQ
 
     def push(
-        self, messages: Sequence[StoredMessage], token: str, *, trust: TrustWindow
+        self, messages: Sequence[Message], token: str, *, trust: TrustWindow
     ) -> Pushed:
         """Send messages together, each of which `is_batchable`.
 
@@ -106,12 +112,12 @@ class StoredPublisher:
         broker.begin_batch(trust)
         try:
             self.ensure()
-            self._declare({id(one.route): one.route for one in messages}.values())
+            self._declare(messages)
             if broker.kind is Kind.RABBITMQ:
                 self._confirmed(messages, pushed)
             else:
                 self._redis.push(messages, token, self._clock.now())
-                pushed.sent.update(one.key for one in messages)
+                pushed.sent.update(one.id for one in messages)
             broker.note_reply()
         except BatchRefused as error:
             self._judge(error, messages, pushed)
@@ -121,9 +127,7 @@ class StoredPublisher:
             pushed.broken = error
         return pushed
 
-    def push_alone(
-        self, message: StoredMessage, token: str, *, trust: TrustWindow
-    ) -> Pushed:
+    def push_alone(self, message: Message, token: str, *, trust: TrustWindow) -> Pushed:
         """Send one message; a refusal concerns this message alone.
 
         Args:
@@ -136,7 +140,7 @@ class StoredPublisher:
         if self.is_batchable(message):
             pushed = self.push([message], token, trust=trust)
             if pushed.alone and self.is_batchable(message):
-                pushed.refused[message.key] = pushed.why
+                pushed.refused[message.id] = pushed.why
                 pushed.alone.clear()
             if not pushed.alone:
                 return pushed
@@ -144,10 +148,10 @@ class StoredPublisher:
         broker.begin_batch(trust)
         try:
             self.ensure()
-            self._declare([message.route])
+            self._declare([message])
             broker.in_time()
             self._by_kombu(message)
-            pushed.sent.add(message.key)
+            pushed.sent.add(message.id)
         except (BrokerUnavailable, PublishUncertain) as error:
             pushed.broken = error
         except broker.failed_by as error:
@@ -156,7 +160,7 @@ class StoredPublisher:
         except (*broker.refused_by, *UNREADABLE) as error:
             self._judge(error, [message], pushed)
         if pushed.alone:
-            pushed.refused[message.key] = pushed.why
+            pushed.refused[message.id] = pushed.why
             pushed.alone.clear()
         return pushed
 
@@ -168,43 +172,42 @@ class StoredPublisher:
         """Drop the sockets in a fork of the process whose publisher it is."""
         self._broker.abandon()
 
-    def _declare(self, routes: Any) -> None:
+    def _declare(self, messages: Iterable[Message]) -> None:
         """Declare what Celery would; a refusal is the queue's own business.
 
         It is there then, with other arguments: what is sent to it arrives.
         """
-        route: Route
-        for route in routes:
+        for declare in dict.fromkeys(one.declare for one in messages):
             try:
-                self._broker.declare(route.declare)
+                self._broker.declare(self._entities(declare))
             except self._broker.broken_by as error:
                 self._broker.drop()
                 kind = BrokerRefuses if takes_no_writes(error) else BrokerUnavailable
                 msg = f"broker, while declaring queues: {error}"
                 raise kind(msg) from error
 
-    def _confirmed(self, messages: Sequence[StoredMessage], pushed: Pushed) -> None:
+    def _confirmed(self, messages: Sequence[Message], pushed: Pushed) -> None:
         broker = self._broker
         missing = self._missing(messages)
         for one in messages:
-            if one.route.exchange in missing:
-                pushed.refused[one.key] = missing[one.route.exchange]
-        sendable = [one for one in messages if one.key not in pushed.refused]
+            if one.exchange in missing:
+                pushed.refused[one.id] = missing[one.exchange]
+        sendable = [one for one in messages if one.id not in pushed.refused]
         sending = self._rabbit.send(sendable, self._clock.now())
-        pushed.sent.update(int(key) for key in sending.done)
+        pushed.sent.update(one.id for one in sendable if one.task_id in sending.done)
         for one in sendable:
-            if one.task_id in sending.refused and one.key not in pushed.sent:
-                pushed.refused[one.key] = sending.refused[one.task_id]
+            if one.task_id in sending.refused and one.id not in pushed.sent:
+                pushed.refused[one.id] = sending.refused[one.task_id]
         if isinstance(sending.failure, broker.refused_by):
-            rest = {one.key for one in sendable} - pushed.sent - pushed.refused.keys()
+            rest = {one.id for one in sendable} - pushed.sent - pushed.refused.keys()
             pushed.alone.update(rest)
             pushed.why = str(sending.failure)
         elif sending.failure is not None or sending.lost:
             pushed.broken = sending.failure or TimeoutError("no confirms in time")
 
-    def _missing(self, messages: Sequence[StoredMessage]) -> dict[str, str]:
+    def _missing(self, messages: Sequence[Message]) -> dict[str, str]:
         """Return the exchanges that are not there, and what RabbitMQ says of them."""
-        names = {one.route.exchange for one in messages} - {""}
+        names = {one.exchange for one in messages} - {""}
         try:
             errors = {name: self._rabbit.missing(name) for name in sorted(names)}
         except self._broker.broken_by as error:
@@ -214,7 +217,7 @@ class StoredPublisher:
         return {name: why for name, why in errors.items() if why is not None}
 
     def _judge(
-        self, error: BaseException, messages: Sequence[StoredMessage], pushed: Pushed
+        self, error: BaseException, messages: Sequence[Message], pushed: Pushed
     ) -> None:
         """Distinguish a broker that refuses everything from a refused message."""
         try:
@@ -227,13 +230,13 @@ class StoredPublisher:
         else:
             _batches(messages, pushed, error)
 
-    def _by_kombu(self, message: StoredMessage) -> None:
+    def _by_kombu(self, message: Message) -> None:
         """Send one message over kombu's channel, as kombu would send its own."""
-        channel, route = self._broker.channel, message.route
+        channel = self._broker.channel
         body: bytes | str = message.body
         if channel.body_encoding is None:
             body = message.body.decode(message.content_encoding)
-        properties = redated(message, self._clock.now())
+        properties = message.redated(self._clock.now())
         prepared = channel.prepare_message(
             body,
             priority=message.priority,
@@ -242,11 +245,9 @@ class StoredPublisher:
             headers=loads(message.headers),
             properties=properties,
         )
-        channel.basic_publish(prepared, route.exchange, route.routing_key)
+        channel.basic_publish(prepared, message.exchange, message.routing_key)
 
 
-def _batches(
-    messages: Sequence[StoredMessage], pushed: Pushed, error: BaseException
-) -> None:
-    pushed.alone.update(one.key for one in messages)
+def _batches(messages: Sequence[Message], pushed: Pushed, error: BaseException) -> None:
+    pushed.alone.update(one.id for one in messages)
     pushed.why = str(error) or type(error).__name__

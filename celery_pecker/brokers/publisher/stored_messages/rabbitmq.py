@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from amqp.serialization import dumps
 from kombu.utils.json import loads
 
 from celery_pecker.brokers.publisher.connection import BrokerConnection
-from celery_pecker.brokers.publisher.dispatch import Dispatch
-from celery_pecker.brokers.publisher.rabbitmq_lane import RabbitLane, Sending
-from celery_pecker.brokers.publisher.stored_messages.message import (
-    StoredMessage,
-    redated,
-)
+from celery_pecker.brokers.publisher.rabbitmq_lane import Frame, RabbitLane, Sending
+from celery_pecker.brokers.stored_message import Message
 
 
 class StoredRabbit:
@@ -39,38 +33,26 @@ class StoredRabbit:
             return str(error)
         return None
 
-    def send(self, messages: Sequence[StoredMessage], now: datetime) -> Sending:
+    def send(self, messages: Sequence[Message], now: datetime) -> Sending:
         """Send all of them and wait for the confirms.
 
         Raises:
             BrokerUnavailable: nothing was sent.
 
         """
-        work: list[tuple[Any, Dispatch]] = [
-            (
-                _Framed.of(message, self._broker.channel, now),
-                Dispatch(name=str(message.key), task_id=message.task_id, header={}),
-            )
-            for message in messages
-        ]
-        return self._lane.send(work, now)
+        return self._lane.send([self._framed(message, now) for message in messages])
 
+    def _framed(self, message: Message, now: datetime) -> Frame:
+        """Return the bytes that py-amqp would write.
 
-@dataclass(frozen=True, slots=True)
-class _Framed:
-    """A stored message as the lane of RabbitMQ takes one."""
-
-    arguments: bytes
-    body: bytes
-    octets: bytes
-
-    @classmethod
-    def of(cls, message: StoredMessage, channel: Any, now: datetime) -> _Framed:
-        """Return the bytes that py-amqp would write."""
-        properties = redated(message, now)
+        A message for a queue by its name is to be returned if there is no such queue:
+        RabbitMQ would drop it. To an exchange with nothing bound to it messages may be
+        sent.
+        """
+        properties = message.redated(now)
         properties.pop("delivery_info", None)
         properties.pop("priority", None)
-        amqp = channel.prepare_message(
+        amqp = self._broker.channel.prepare_message(
             message.body,
             priority=message.priority,
             content_type=message.content_type,
@@ -78,14 +60,11 @@ class _Framed:
             headers=loads(message.headers),
             properties=properties,
         )
-        route = message.route
-        target = (0, route.exchange, route.routing_key)
-        return cls(
-            dumps("Bssbb", (*target, route.mandatory, route.immediate)),
-            message.body,
+        mandatory, immediate = not message.exchange, False
+        target = (0, message.exchange, message.routing_key, mandatory, immediate)
+        return Frame(
+            message.task_id,
+            dumps("Bssbb", target),
             amqp._serialize_properties(),  # noqa: SLF001 (what its frame writer calls)
+            message.body,
         )
-
-    def render(self, _dispatch: Dispatch, _now: datetime) -> bytes:
-        """Return the property bytes."""
-        return self.octets

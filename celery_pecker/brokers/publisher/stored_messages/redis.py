@@ -17,10 +17,7 @@ from typing import Any
 
 from celery_pecker.brokers.publisher.connection import UNNAMED, BrokerConnection
 from celery_pecker.brokers.publisher.redis_script import RedisScript
-from celery_pecker.brokers.publisher.stored_messages.message import (
-    StoredMessage,
-    redated,
-)
+from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import BrokerUnavailable
 
@@ -40,16 +37,14 @@ class StoredRedis:
         self._script = RedisScript(broker)
         self._settled: deque[str] = deque(maxlen=MOST_SETTLED)
 
-    def takes(self, message: StoredMessage) -> bool:
+    def takes(self, message: Message) -> bool:
         """Return whether a script can push this message."""
-        channel, exchange = self._broker.channel, message.route.exchange
+        channel, exchange = self._broker.channel, message.exchange
         if self._script.refused is not None or channel.body_encoding != "base64":
             return False
         return not exchange or channel.typeof(exchange).type in LISTED
 
-    def push(
-        self, messages: Sequence[StoredMessage], token: str, now: datetime
-    ) -> None:
+    def push(self, messages: Sequence[Message], token: str, now: datetime) -> None:
         """Push all of them, unless it was done under the token before.
 
         Raises:
@@ -61,13 +56,13 @@ class StoredRedis:
         channel = self._broker.channel
         priorities = [_priority(channel, message) for message in messages]
         places = self._script.places(
-            (one.route, priority)
+            (one.exchange, one.routing_key, priority)
             for one, priority in zip(messages, priorities, strict=True)
         )
         lists: dict[str, list[bytes]] = defaultdict(list)
         for message, priority in zip(messages, priorities, strict=True):
             text = rendered(message, priority, now)
-            for key in places[id(message.route), priority].lists:
+            for key in places[message.exchange, message.routing_key, priority].lists:
                 lists[key].append(text)
         if not lists:
             return  # an exchange without a queue: kombu drops the message
@@ -109,13 +104,13 @@ class StoredRedis:
             self._settled.append(self._script.key(token))
 
 
-def rendered(message: StoredMessage, priority: int, now: datetime) -> bytes:
+def rendered(message: Message, priority: int, now: datetime) -> bytes:
     """Return the JSON that kombu would push."""
-    properties = redated(message, now)
+    properties = message.redated(now)
     properties["priority"] = priority if message.priority is None else message.priority
     properties["delivery_info"] = {
-        "exchange": message.route.exchange,
-        "routing_key": message.route.routing_key,
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
     }
     properties["body_encoding"] = "base64"
     # new for each push: Redis's unacked messages are kept by this tag
@@ -128,7 +123,7 @@ def rendered(message: StoredMessage, priority: int, now: datetime) -> bytes:
     ).encode()
 
 
-def _priority(channel: Any, message: StoredMessage) -> int:
+def _priority(channel: Any, message: Message) -> int:
     """Return the priority by kombu's rule, which also says which list it is."""
     properties = {"properties": {"priority": message.priority or 0}}
     return int(channel._get_message_priority(properties))  # noqa: SLF001 (kombu's rule)
