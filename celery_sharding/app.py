@@ -1,6 +1,6 @@
 """One line that gives a Celery app sharded jobs.
 
-A job whose message a worker refused: it was revoked, or had expired.
+It also ends a job whose message a worker refused: it was revoked, or had expired.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Each is a context manager, an async one, and a decorator of functions and coroutines.
 
-Deadlines of coroutines: asyncio ends what waits.
+A coroutine under one is ended by asyncio where it waits.
 """
 
 from __future__ import annotations

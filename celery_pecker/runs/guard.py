@@ -9,11 +9,8 @@ headers passes by a few comparisons. One with them
 - runs under its deadline, as strictly as its pool allows; what the deadline ended, or
   what came back after it, fails with DeadlineExceeded.
 
-How a run ends at its deadline: as DeadlineExceeded, whatever was made of it.
-
-From a task to its subtasks: what is left of the deadline goes with each message.
-
-Opted out of per call with `headers={"pecker_deadline": None}`, and for a block with
+What is left of the deadline goes with each message that a run sends. Opted out of per
+call with `headers={"pecker_deadline": None}`, and for a block with
 `deadline.detached()`. A message whose eta lies behind the deadline is not of this run:
 it is work for later, and would only be refused. What Celery sends after a task's
 function has ended (links, the next step of a chain, the body of a chord) is not sent

@@ -3,8 +3,6 @@
 Real programs as direct children on the loopback interface, so that a test can kill,
 freeze and restart what it runs against. The port and the data outlive all of it;
 `close()` (or the end of the `with` block, or of the owner) removes everything.
-
-Choose where the files of an embedded server lie.
 """
 
 from __future__ import annotations

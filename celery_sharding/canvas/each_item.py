@@ -1,10 +1,9 @@
 """The sharded task that stands behind `sharded`: a call of any task for each item.
 
-A call of a Celery task for one item: what a worker does for a message.
-
-The task sees a request of its own (`self.request`), its handlers and Celery's signals
-are called, and `self.retry` is a further attempt at the item. It is traced as by
-``apply``: nothing is sent or stored for an item but what the task itself sends.
+A call does for one item what a worker does for a message. The task sees a request of
+its own (`self.request`), its handlers and Celery's signals are called, and `self.retry`
+is a further attempt at the item. It is traced as by ``apply``: nothing is sent or
+stored for an item but what the task itself sends.
 """
 
 from __future__ import annotations

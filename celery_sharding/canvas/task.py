@@ -1,6 +1,6 @@
 """A Celery task whose run is a whole sharded job.
 
-What Celery goes on with when a job has ended, as a call names it.
+Its call names what Celery goes on with when the job has ended (`Continuation`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A shard is held if its ticket and epoch are those of a ticket that is held. Every
 statement that writes to one locks the ticket's row first.
 
-Steps of shards as the columns of one statement.
+Steps of many shards are written as the columns of one statement.
 """
 
 from __future__ import annotations

@@ -15,13 +15,6 @@ ended when the processor returned from a call for all of them.
 An item is confirmed by `ok` while it is in hand, or by the return of the call that was
 given it. Code that raises after it has asked for all items has confirmed none of them,
 whatever the cursor says: `take_back`.
-
-Which items of a shard the calls of its processor have confirmed.
-
-An item is confirmed by `ok` while it is in hand, by its failure, or by the return of
-the call that was given it.
-
-Which items that fail in an attempt at a shard are retried, and when.
 """
 
 from __future__ import annotations

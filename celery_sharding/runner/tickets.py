@@ -1,9 +1,8 @@
 """The body of a ticket's message: take it, run shards for a slice, pass it on.
 
-Renews the tickets that this process holds while its threads run users' code.
-
-One thread for all of them, with a connection of its own that it makes when something
-takes longer than a third of a lease. It also sees items that hang (`hung_item`).
+One thread renews the tickets that this process holds while others run users' code, with
+a connection of its own that it makes when something takes longer than a third of a
+lease. It also sees items that hang (`hung_item`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A job message arrived: the ledger says what is next, and this process does it.
 
-PostProcess: run by one process at a time, and what it comes to counts once.
+PostProcess is run by one process at a time, and what it comes to counts once.
 """
 
 from __future__ import annotations

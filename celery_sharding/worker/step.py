@@ -1,9 +1,8 @@
 """A worker as an executor of shards, and what the ledger knows of it.
 
-What a process of the pool held when it died is free at once.
-
-Celery says that a child was lost up to ten seconds later, and not which; so the pool's
-list is looked at. No wait for a lease is needed: a dead process holds nothing.
+What a process of the pool held when it died is free at once. Celery says that a child
+was lost up to ten seconds later, and not which; so the pool's list is looked at. No
+wait for a lease is needed: a dead process holds nothing.
 """
 
 from __future__ import annotations

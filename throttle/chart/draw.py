@@ -3,7 +3,7 @@
 A panel for each: its figures, the traffic against the limit (what is above it in a
 colour of its own), and below it how many tasks waited. All panels have one scale.
 
-A few SVG elements, and colours that colour-blind people tell apart.
+The colours are such as colour-blind people tell apart.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a worker holds back: by database, bounded by messages and bytes.
 
-Whose turn it is among the items that wait for one database.
+`Lanes` decides whose turn it is among the items that wait for one database.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Needs neither the app nor Celery: ``pecker observe`` supervises without them.
 
-One process of a host: its pipes, and what its supervisor hears from it.
+`HostProcess` is one process of a host: its pipes, and what is heard from it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ first. Writing a page again changes nothing, so an answer that did not come does
 harm. Beside the pages stands one row for each entry with counts (outcomes.py): bad
 news is written at once, good news of an entry at most every `CALM` seconds.
 
-A page: up to 60 slots of one entry, as one row of the table.
+A page holds up to 60 slots of one entry, as one row of the table.
 """
 
 from __future__ import annotations

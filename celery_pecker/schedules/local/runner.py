@@ -1,9 +1,8 @@
 """Takes won slots and runs them on threads of this process.
 
-Log why local slots are not claimed here: runs that do not end, threads all taken.
-
-Such runs are seen nowhere else: they have no end that could be reported, and what is
-left to other workers is no failure, if there are any. Logged on the scheduler's
+Why slots are not claimed here is logged: runs that do not end, threads all taken. Such
+runs are seen nowhere else: they have no end that could be reported, and what is left to
+other workers is no failure, if there are any. It is logged on the scheduler's
 thread, which nothing that a run does can hold up.
 """
 

@@ -1,6 +1,6 @@
 """A connection to Redis by URL, for which nothing takes longer than it may.
 
-Sort what Redis can raise: away, or never going to work.
+`failures` sorts what Redis can raise: away, or never going to work.
 """
 
 from __future__ import annotations
