@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Any
 
 import click
 from celery.bin.base import CeleryCommand
@@ -10,8 +11,8 @@ from rich.text import Text
 
 from celery_pecker.surfaces.console.rendering import visible
 from celery_sharding.cli.context import Context, as_json, of_job
-from celery_sharding.cli.formatting import item, short
 from celery_sharding.model import ItemError
+from celery_sharding.views import as_text
 
 
 @click.command(cls=CeleryCommand)
@@ -53,3 +54,14 @@ def _print(context: Context, error: ItemError, *, traceback: bool) -> None:
     if traceback and error.traceback:
         for one in error.traceback.rstrip().splitlines():
             context.console.print(Text(f"    {visible(one)}", style="dim"))
+
+
+def item(value: Any, longest: int = 80) -> str:
+    """Return an item as JSON, on one line, cut where it is long."""
+    return visible(as_text(value, longest))
+
+
+def short(text: str, longest: int = 120) -> str:
+    """Return the first line of a text, cut where it is long."""
+    line = visible(text.strip().partition("\n")[0])
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"

@@ -12,7 +12,7 @@ from celery_pecker.surfaces.console.listing import Listing
 from celery_pecker.surfaces.console.rendering import STYLES, print_table, visible
 from celery_pecker.surfaces.views.phrases import NONE, duration, pace
 from celery_sharding.cli.context import Context, as_json, of_job
-from celery_sharding.cli.formatting import item, short
+from celery_sharding.cli.errors import item, short
 from celery_sharding.cli.listing import document
 from celery_sharding.overview import MEANINGS, Snapshot, take_snapshot
 from celery_sharding.views import LAYERS_TABLE, STATES, STRAGGLERS_TABLE

@@ -16,15 +16,41 @@ from celery_pecker.surfaces.console.context import WHOLE_LINES
 from celery_pecker.surfaces.console.rendering import cell_words, visible
 from celery_pecker.surfaces.views.model import Table as Described
 from celery_pecker.surfaces.views.phrases import plural
-from throttle.cli.formatting import bar, short, spark
 from throttle.overview import Picture, State, Status, Tenant, Worker
 from throttle.overview.judge import TOLERANCE
 from throttle.views import TENANTS, WORKERS, amounts, flow, outage, workers
 
+BARS = "▁▂▃▄▅▆▇█"
+PARTS = " ▏▎▍▌▋▊▉"
 BESIDE = 110
 """Letters of a line from which two tables stand beside each other."""
 OF_WORKER, OF_TENANT = 54, 31
 """Letters of a table's line beside the name: figures are never cut, names are."""
+
+
+def bar(part: float, length: int) -> str:
+    """Return so much of a line, to the eighth of a letter, filled up with blanks."""
+    eighths = round(min(max(part, 0.0), 1.0) * length * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (PARTS[rest] if rest else "")).ljust(length)
+
+
+def spark(parts: list[float]) -> str:
+    """Return a line of small bars; the highest is the limit, or what is above it."""
+    highest = max(1.0, *parts)
+    last = len(BARS) - 1
+    return "".join(BARS[min(round(one / highest * last), last)] for one in parts)
+
+
+def short(name: str, longest: int) -> str:
+    """Return a name of no more letters than that: its middle is left out.
+
+    Names of workers differ at their beginning, or at their end.
+    """
+    if len(name) <= longest:
+        return name
+    end = longest // 2
+    return f"{name[: longest - end - 1]}…{name[-end:]}"
 
 
 def needed(status: Status, wide: int) -> int:

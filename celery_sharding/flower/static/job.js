@@ -76,20 +76,14 @@
 
     const at = us => us ? `${time(us)} (${iso(us)})` : "";
 
-    function facts(place, pairs) {
-        const rows = pairs.filter(([, words]) => words), shown = JSON.stringify(rows);
-        if (place.dataset.shown === shown) { return; }
-        place.dataset.shown = shown;
-        place.replaceChildren(...rows.map(([name, words, pre]) => el("div", {class: "detail-row"},
-            el("dt", {}, name), el("dd", {}, pre ? el("pre", {class: "pecker-pre"}, words) : words))));
-    }
+    const known = (place, those) => pecker.facts(place, those.filter(([, words]) => words));
 
     function drawChosen(data) {
         const one = data.shard;
         byId("chosen").hidden = !one;
         if (!one) { return; }
         const [, name, why] = Object.values(data.codes).find(known => known[0] === one.code);
-        facts(byId("chosen"), [
+        known(byId("chosen"), [
             ["Shard", `${count(one.shard)}, layer ${one.layer + 1}` + (one.origin !== one.shard ? `, repeats items of shard ${count(one.origin)}` : "")],
             ["Stands", `${one.code} ${name}: ${why}`],
             ["Items", `${count(one.cursor)} of ${count(one.items)} ended: ${count(one.done)} done, ${count(one.failed)} failed`],
@@ -109,16 +103,16 @@
         layers = pecker.rows(byId("layers"), layers, data.layers, "layer", newLayer, (parts, layer) => drawLayer(parts, layer, data));
         if (!data.layers.length) { text(byId("inspect"), "No shards yet: they are planned first."); }
         drawChosen(data);
-        const known = data.facts;
-        facts(byId("facts"), [
-            ["Why it failed", known.why],
-            ["Traceback", known.traceback, true],
-            ["Submitted", at(known.submitted_at)],
-            ["First item", known.started_at && `${time(known.started_at)}, ${span(known.started_at - known.submitted_at)} after it was submitted`],
-            ["Decided", at(known.decided_at)],
-            ["Deadline", at(known.deadline_at)],
-            ["Run", known.run > 1 ? `${known.run}: some of it was rerun` : ""],
-            ["Options", JSON.stringify(known.options)],
+        const {why, traceback, submitted_at, started_at, decided_at, deadline_at, run, options} = data.facts;
+        known(byId("facts"), [
+            ["Why it failed", why],
+            ["Traceback", traceback, "", "pecker-pre"],
+            ["Submitted", at(submitted_at)],
+            ["First item", started_at && `${time(started_at)}, ${span(started_at - submitted_at)} after it was submitted`],
+            ["Decided", at(decided_at)],
+            ["Deadline", at(deadline_at)],
+            ["Run", run > 1 ? `${run}: some of it was rerun` : ""],
+            ["Options", JSON.stringify(options)],
         ]);
     }
 

@@ -277,16 +277,7 @@
                     + (one.claimed_us ? ", taken" : ", waits to be taken")]
                 : ["On the way", time(one.due_us, true), `attempt ${one.attempt}, not confirmed yet`]),
         ];
-        // In place, so that a selection that a user is copying stays.
-        const rows = byId("facts").children;
-        facts.forEach(([key, value, sub], nth) => {
-            const row = rows[nth] || byId("facts").appendChild(el("div", {class: "detail-row"},
-                el("dt"), el("dd", {}, el("span"), el("small"))));
-            text(row.querySelector("dt"), key);
-            text(row.querySelector("span"), value);
-            text(row.querySelector("small"), sub || "");
-        });
-        while (rows.length > facts.length) { rows[rows.length - 1].remove(); }
+        pecker.facts(byId("facts"), facts);
     }
 
     function declared({row, stored, declared_until}) {

@@ -246,6 +246,19 @@ window.pecker = (function () {
         attribute(document.getElementById("card-" + name), "class", "metric-card" + (tone ? " metric-card-" + tone : ""));
     }
 
+    // Names with words, and what stands below these; in place, so that a selection that a user is copying stays.
+    function facts(list, those) {
+        those.forEach(([name, words, sub, style], nth) => {
+            const [dt, dd] = (list.children[nth] || list.appendChild(el("div", {class: "detail-row"},
+                el("dt"), el("dd", {}, el("span"), el("small"))))).children;
+            text(dt, name);
+            text(dd.firstChild, words);
+            text(dd.lastChild, sub || "");
+            dd.className = style || "";
+        });
+        while (list.children.length > those.length) { list.lastChild.remove(); }
+    }
+
     const ICONS = {
         pause: "M4 2.5h3v11H4zM9 2.5h3v11H9z",
         resume: "M4 2.2v11.6L13.5 8z",
@@ -351,5 +364,5 @@ window.pecker = (function () {
     }
 
     return {root, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
-        schedule, short, watch, deaf, card, say, act, send, confirm, button, link, relabel, entryUrl, editUrl, taskUrl, rows, keys};
+        schedule, short, watch, deaf, card, facts, say, act, send, confirm, button, link, relabel, entryUrl, editUrl, taskUrl, rows, keys};
 })();

@@ -11,8 +11,7 @@ from rich.console import Console
 from celery_pecker.surfaces.console.context import WHOLE_LINES
 from tests.unit.throttle.incident import SETTINGS, Night
 from throttle.cli.context import turns
-from throttle.cli.formatting import bar, spark
-from throttle.cli.screen import Screen
+from throttle.cli.screen import Screen, bar, spark
 from throttle.overview import Picture, Sampler, State
 from throttle.views import size
 

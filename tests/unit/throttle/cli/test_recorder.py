@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from throttle.cli.record import Recorder
 from throttle.model import Amount
 from throttle.overview import Picture, State, Status, Worker
-from throttle.overview.recorder import Recorder
 
 
 def picture(
