@@ -27,30 +27,3 @@ Laws
     name that returns goes on from now
     *code wins*: a name that code declares is refused
 """
-
-from typing import TYPE_CHECKING
-
-from celery_pecker.kernel.errors import InvalidField, UnknownSchedule, VersionConflict
-from celery_pecker.kernel.lazy_names import lazy_names
-
-if TYPE_CHECKING:
-    from celery_pecker.schedules.stored.app import Schedules
-    from celery_pecker.schedules.stored.model import Change, ScheduleRow
-
-__all__ = [
-    "Change",
-    "InvalidField",
-    "ScheduleRow",
-    "Schedules",
-    "UnknownSchedule",
-    "VersionConflict",
-]
-
-__getattr__, __dir__ = lazy_names(
-    globals(),
-    {
-        "Change": ("model", "Change"),
-        "ScheduleRow": ("model", "ScheduleRow"),
-        "Schedules": ("app", "Schedules"),
-    },
-)

@@ -10,7 +10,8 @@ import pytest
 from celery import Celery
 
 from celery_pecker.kernel.errors import InvalidField
-from celery_pecker.schedules.stored import ScheduleRow, Schedules, fields
+from celery_pecker.schedules import ScheduleRow, Schedules
+from celery_pecker.schedules.stored import fields
 from celery_pecker.schedules.stored.form_fields import FIELDS
 from tests.unit.stored_schedules.documents import DOCUMENTS
 
