@@ -108,10 +108,6 @@ class Upkeep(Repository):
         """Record that a worker has ended in good order."""
         self._change_one("forget_executor", hostname=hostname)
 
-    def live_workers(self) -> list[Executor]:
-        """Return the live workers, by name."""
-        return [Executor(*row) for row in self._run("live_executors", fresh=FRESH)]
-
     def slots(self) -> int | None:
         """Return how many shards live workers run at once; None: none was seen."""
         slots = self._run("live_slots", fresh=FRESH)[0][0]

@@ -61,13 +61,3 @@ class HoldReply:
     layer is closed. -1: it was not asked."""
     lost: tuple[int, ...] = ()
     """Shards of this write that are the hold's no more: nothing of them was written."""
-
-    def may_continue(self, ticket: int, layer: int) -> bool:
-        """Return whether that ticket's holder may start another item of that layer."""
-        return (
-            self.held
-            and self.stage is Stage.SHARDING
-            and not self.paused
-            and ticket <= self.concurrency
-            and layer == self.layer
-        )

@@ -1,7 +1,10 @@
 /* celery_sharding:serving_executors */
 -- Workers that were seen of late and take messages of these queues (null: of any).
 with {clock}
-{executors}
+select executor.hostname, executor.slots, executor.direct_queue, executor.started_at,
+       executor.seen_at
+from {schema}.pecker_executors as executor, clock
+where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
     and (%(queues)s::text[] is null or executor.queues && %(queues)s::text[])
 order by executor.hostname
 

@@ -38,13 +38,6 @@ where gone.ctid = any (array(
     limit %(most)s
 ))
 
-/* part:executors */
--- Workers that were seen of late.
-select executor.hostname, executor.slots, executor.direct_queue, executor.started_at,
-       executor.seen_at
-from {schema}.pecker_executors as executor, clock
-where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
-
 /* celery_sharding:due_messages */
 -- Jobs whose own message was not taken, or whose stage was left by a dead process; the
 -- conditions are those of send_again, which decides who sends.
@@ -293,12 +286,6 @@ with {clock}
 delete from {schema}.pecker_executors as executor
 using clock
 where executor.seen_at < clock.now - interval '1 day'
-
-/* celery_sharding:live_executors */
--- Workers that were seen of late.
-with {clock}
-{executors}
-order by executor.hostname
 
 /* celery_sharding:live_slots */
 -- How many shards the workers that were seen of late run at once; null: none was seen.

@@ -7,7 +7,16 @@ from typing import Any
 
 from celery_sharding.codec import encode
 from celery_sharding.ledger import Ledger
-from celery_sharding.model import Code, Failure, Shard, Step, Turn
+from celery_sharding.model import (
+    Code,
+    Failure,
+    Hold,
+    HoldReply,
+    Shard,
+    Stage,
+    Step,
+    Turn,
+)
 
 LEASE = 15.0
 
@@ -130,3 +139,14 @@ def run_of(ledger: Ledger, task_id: str) -> int:
     stands = ledger.outcomes.stage_of(task_id)
     assert stands is not None
     return stands[1]
+
+
+def goes_on(reply: HoldReply, hold: Hold) -> bool:
+    """Return whether the holder may start another item of the first layer."""
+    return (
+        reply.held
+        and reply.stage is Stage.SHARDING
+        and not reply.paused
+        and hold.ticket <= reply.concurrency
+        and reply.layer == 0
+    )

@@ -644,7 +644,7 @@ def test_workers_count_while_they_are_heard(ledger: Ledger, tell: Tell) -> None:
     assert ledger.upkeep.slots() == 7
     assert [
         (one.hostname, one.slots, one.direct_queue)
-        for one in ledger.upkeep.live_workers()
+        for one in ledger.placements.serving(None)
     ] == [
         ("a@host", 4, "a.dq"),
         ("b@host", 3, None),
@@ -656,7 +656,7 @@ def test_workers_count_while_they_are_heard(ledger: Ledger, tell: Tell) -> None:
     later(tell, 86_400)
     ledger.upkeep.purge(0.0)
     ledger.upkeep.record_worker("a@host", 1)
-    assert len(ledger.upkeep.live_workers()) == 1
+    assert len(ledger.placements.serving(None)) == 1
 
 
 def test_the_sweepers_ledger_is_its_own(app: Celery) -> None:

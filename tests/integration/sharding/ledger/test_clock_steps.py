@@ -141,7 +141,7 @@ def test_workers_that_are_gone_are_not_taken_for_living_ones(
     for _ in range(4):
         clock.go(5.0)
         ledger.upkeep.record_worker("w", 1, "w.dq")
-    assert [one.hostname for one in ledger.upkeep.live_workers()] == ["w"]
+    assert [one.hostname for one in ledger.placements.serving(None)] == ["w"]
     assert ledger.placements.orphans() == {ready.job: [0]}
 
 

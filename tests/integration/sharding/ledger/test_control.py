@@ -11,7 +11,7 @@ from celery_sharding.ledger import Ledger
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.policies import FailFast, Isolate
 from tests.integration.sharding.conftest import Planner
-from tests.integration.sharding.shift import LEASE, ended, run_job, taken
+from tests.integration.sharding.shift import LEASE, ended, goes_on, run_job, taken
 
 Submit = Callable[..., str]
 MANY = 100_000
@@ -22,11 +22,11 @@ def test_a_paused_job_begins_nothing(ledger: Ledger, planned: Planner) -> None:
     ready = planned(((10,) * 5,))
     turn = taken(ledger, ready.job)
     ledger.control.pause(ready.task_id)
-    assert not ledger.tickets.renew(turn.hold, LEASE).may_continue(turn.hold.ticket, 0)
+    assert not goes_on(ledger.tickets.renew(turn.hold, LEASE), turn.hold)
     assert ledger.tickets.to_publish(ready.job, slots=None, resend=10) == []
     assert ledger.control.pause(ready.task_id) == ready.job
     ledger.control.resume(ready.task_id)
-    assert ledger.tickets.renew(turn.hold, LEASE).may_continue(turn.hold.ticket, 0)
+    assert goes_on(ledger.tickets.renew(turn.hold, LEASE), turn.hold)
     assert ledger.tickets.to_publish(ready.job, slots=None, resend=10)
 
 
@@ -35,7 +35,7 @@ def test_a_cancelled_job_is_decided_for_good(ledger: Ledger, planned: Planner) -
     ready = planned(((10,) * 5,))
     turn = taken(ledger, ready.job)
     ledger.control.cancel(ready.task_id)
-    assert not ledger.tickets.renew(turn.hold, LEASE).may_continue(turn.hold.ticket, 0)
+    assert not goes_on(ledger.tickets.renew(turn.hold, LEASE), turn.hold)
     decided = ledger.outcomes.decided(ready.task_id)
     assert decided is not None
     assert (decided.stage, decided.outcome) == (Stage.DELIVERING, Outcome.CANCELLED)

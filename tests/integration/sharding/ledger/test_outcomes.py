@@ -20,6 +20,7 @@ from tests.integration.sharding.shift import (
     LEASE,
     closing,
     failure,
+    goes_on,
     run_job,
     run_layer,
     taken,
@@ -171,7 +172,7 @@ def test_a_failure_is_seen_while_its_shard_runs(
     assert stands is not None
     assert stands.stage is Stage.DELIVERING
     word = ledger.tickets.renew(turn.hold, LEASE)
-    assert not word.may_continue(turn.hold.ticket, 0)
+    assert not goes_on(word, turn.hold)
 
 
 def test_a_shard_that_failed_as_a_whole_counts(

@@ -11,6 +11,7 @@ import pytest
 from celery_sharding.codec import decode
 from celery_sharding.ledger.per_thread import Ledger
 from celery_sharding.model import Code, Failure, Hold, HoldReply, Shard, Stage, Step
+from tests.integration.sharding.shift import goes_on
 
 LEASE = 15.0
 
@@ -134,7 +135,7 @@ def test_a_job_that_wants_no_more_is_claimed_no_more(
     assert claim(ledger, hold) == []
     word = write(ledger, hold, done(mine))
     assert word.held
-    assert not word.may_continue(2, 0)
+    assert not goes_on(word, hold)
 
 
 def test_a_shard_that_was_dealt_to_a_worker_is_claimed_by_it(
@@ -204,7 +205,7 @@ def test_a_shard_is_closed_with_all_that_belongs_to_it(
         ),
     )
     assert (word.held, word.stage, word.layer_open) == (True, Stage.SHARDING, 2)
-    assert word.may_continue(1, 0)
+    assert goes_on(word, hold)
     assert layer_of(ledger, ready.job) == (6, 2, 2, 0, 0)
     word = write(
         ledger,

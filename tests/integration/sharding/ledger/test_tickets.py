@@ -9,6 +9,7 @@ import pytest
 
 from celery_sharding.ledger.per_thread import Ledger
 from celery_sharding.model import Code, Hold, Stage, Step, Turn
+from tests.integration.sharding.shift import goes_on
 
 LEASE = 15.0
 RESEND = 10.0
@@ -111,7 +112,7 @@ def test_a_ticket_that_is_handed_on_is_the_next_ones(
     assert not ledger.shards.write(hold, [step], lease=LEASE).held
     later = held(take(ledger, ready.job, 1, hold.seq, "b"))
     assert later.seq == hold.seq + 1
-    assert ledger.tickets.renew(later, LEASE).may_continue(1, 0)
+    assert goes_on(ledger.tickets.renew(later, LEASE), later)
     assert not ledger.tickets.renew(hold, LEASE).held
     assert not ledger.shards.write(hold, [step], lease=LEASE).held
     assert ledger.shards.claim(hold, layer=0, most=2) == []

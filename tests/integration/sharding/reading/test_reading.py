@@ -123,7 +123,7 @@ def test_workers_that_live_are_told(ledger: Ledger, written: Written) -> None:
             seen_at=written.ago(age),
         )
     written.job("a")
-    assert [row.hostname for row in ledger.upkeep.live_workers()] == ["w1"]
+    assert [row.hostname for row in ledger.placements.serving(None)] == ["w1"]
     assert ledger.reading.job("a").executors == 1
 
 
