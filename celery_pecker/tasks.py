@@ -38,8 +38,8 @@ from celery import Celery, Task, shared_task
 from celery._state import connect_on_app_finalize, get_current_app
 from celery.schedules import BaseSchedule
 
+from celery_pecker import schedules as stored_schedules
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.schedules import stored as stored_schedules
 from celery_pecker.schedules.declarations import add_entry
 from celery_pecker.schedules.engine.model import Delivery, Misfire, RunMode
 

@@ -15,14 +15,10 @@ from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.outbox.runs.header import HEADER as ROW
 from celery_pecker.runs import headers
 from celery_pecker.runs.guard import BOUND, MARK
-from celery_pecker.schedules import tracing
+from celery_pecker.schedules import Schedules, tracing
 from celery_pecker.schedules.recurrence import described
-from celery_pecker.schedules.stored import (
-    Schedules,
-    schedule_from_json,
-    schedule_to_json,
-)
 from celery_pecker.schedules.stored import fields as fields_of
+from celery_pecker.schedules.stored import schedule_from_json, schedule_to_json
 from celery_pecker.schedules.stored.options import OURS
 from celery_sharding.canvas.each_item import ITEM
 from celery_sharding.messages import OPTIONS as OPTIONS_OF_CALL
