@@ -23,6 +23,7 @@ from celery_pecker.django.stored_schedules.admin import ScheduleAdmin
 from celery_pecker.django.stored_schedules.changes import ScheduleChangeAdmin
 from celery_pecker.outbox.model import mode_name
 from celery_pecker.outbox.overview import Overview, Summary
+from celery_pecker.surfaces.views.outbox import MESSAGES
 
 __all__ = [
     "OutboxDoneAdmin",
@@ -124,7 +125,7 @@ class StateFilter(WordFilter):
 
     title = "state"
     parameter_name = "state"
-    words = ("waiting", "held", "later", "parked")
+    words = tuple(MESSAGES.states)
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         """Return the messages in the state; parked ones have an index."""

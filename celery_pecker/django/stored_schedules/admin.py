@@ -19,11 +19,12 @@ from celery_pecker.django import databases
 from celery_pecker.django.models import Schedule, ScheduleChange
 from celery_pecker.django.read_only_admin import MOST_TASKS, Bounded, TaskFilter
 from celery_pecker.django.stored_schedules import filters, rows
-from celery_pecker.django.stored_schedules.changes import compared, instant
+from celery_pecker.django.stored_schedules.changes import instant
 from celery_pecker.django.stored_schedules.form import ScheduleForm, fieldsets
 from celery_pecker.django.stored_schedules.store import Store, schedules
 from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.errors import PeckerError, UnknownSchedule
+from celery_pecker.surfaces.views.schedules import compared
 
 KEPT = 100
 """Changes that the page of a schedule shows: as many as there are."""
@@ -106,7 +107,7 @@ class ScheduleAdmin(Bounded):
     def state_shown(self, schedule: Any) -> str:
         """Return the state; why, if there is a problem."""
         known = rows.row(schedule)
-        state = rows.state_of(known)
+        state = known.state
         shown = f"{state}, paused" if known.paused and state == "problem" else state
         text = '<span class="pecker-state pecker-{}" title="{}">{}</span>'
         marked: str = format_html(text, state, known.problem or "", shown)

@@ -13,14 +13,14 @@ from django import forms
 from django.contrib.admin.widgets import AdminTextareaWidget, AdminTextInputWidget
 
 from celery_pecker.django.models import Schedule
-from celery_pecker.django.stored_schedules.differences import Difference, differences
-from celery_pecker.django.stored_schedules.rows import row, state_of
+from celery_pecker.django.stored_schedules.rows import row
 from celery_pecker.django.stored_schedules.store import Store, schedules
 from celery_pecker.kernel.errors import InvalidField, PeckerError, VersionConflict
 from celery_pecker.schedules.stored import fields
 from celery_pecker.schedules.stored.fields import Preview
 from celery_pecker.schedules.stored.form_fields import FIELDS, NAMES, Field
 from celery_pecker.schedules.stored.model import ScheduleRow
+from celery_pecker.surfaces.views.schedules import Difference, differences
 
 LISTS = {"task": "pecker-names", "zone": "pecker-zones"}
 """Lists of the page that a browser offers below a field."""
@@ -92,7 +92,7 @@ class ScheduleForm(forms.ModelForm):
     @property
     def state(self) -> str:
         """Return in which state the schedule is."""
-        return "" if self.known is None else state_of(self.known)
+        return "" if self.known is None else self.known.state
 
     @property
     def preview(self) -> Preview | None:

@@ -68,15 +68,6 @@ def readable(*parts: Any) -> bool:
     return True
 
 
-def state_of(known: ScheduleRow) -> str:
-    """Return the state of a schedule in a word."""
-    if known.problem is not None:
-        return "problem"
-    if known.done:
-        return "done"
-    return "paused" if known.paused else "active"
-
-
 def _current(schedule: Any) -> Current:
     executed_at = schedule.executed_at
     return Current(

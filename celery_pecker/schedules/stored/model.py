@@ -47,6 +47,15 @@ class ScheduleRow:
     problem: str | None
     """Why no scheduler runs it."""
 
+    @property
+    def state(self) -> str:
+        """The state in a word: problem, done, paused or active."""
+        if self.problem is not None:
+            return "problem"
+        if self.done:
+            return "done"
+        return "paused" if self.paused else "active"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:

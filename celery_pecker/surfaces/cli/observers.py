@@ -8,7 +8,6 @@ from typing import NoReturn
 
 import click
 from celery.bin.base import CeleryCommand
-from rich.text import Text
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.observers.model import NodeRow
@@ -21,10 +20,11 @@ from celery_pecker.observers.overview import (
 from celery_pecker.surfaces.cli.context import Context, as_json
 from celery_pecker.surfaces.console import instants
 from celery_pecker.surfaces.console.group import subcommand_follows
-from celery_pecker.surfaces.console.listing import Listing
 from celery_pecker.surfaces.console.rendering import print_figures, print_table
 from celery_pecker.surfaces.views.observers import (
     EVENTS_TABLE,
+    HOSTS_TABLE,
+    KINDS,
     OBSERVERS,
     OBSERVERS_TABLE,
     not_sent,
@@ -90,8 +90,9 @@ def observers(  # what a row may be chosen by
         print_figures(context, OBSERVERS, summary)
         if warning := not_sent(summary):
             click.echo(warning)
-        _print_hosts(context, hosts)
-        _print_kinds(context, summary)
+        cells = {"load": _load, "lease": _lease}
+        print_table(context, HOSTS_TABLE, hosts, without=("capacity",), by_hand=cells)
+        print_table(context, KINDS, summary.kinds)
         print_table(context, OBSERVERS_TABLE, page.rows)
         if page.total > len(page.rows):
             click.echo(f"and {page.total - len(page.rows)} more: --limit, --kind, …")
@@ -139,6 +140,14 @@ def bar(load: int, capacity: int) -> str:
     return "█" * full + "░" * (WIDE - full)
 
 
+def _load(host: NodeRow) -> str:
+    return f"{bar(host.load, host.capacity)}  {host.load} of {host.capacity}"
+
+
+def _lease(host: NodeRow) -> str:
+    return duration(host.lease) if host.lease > 0 else "over"
+
+
 def _require(
     overview: Overview, summary: Summary, *, kind: str | None, node: str | None
 ) -> None:
@@ -160,35 +169,3 @@ def refuse_unknown(
     names = ", ".join(map(repr, allowed)) or "none"
     message = f"{option} {value!r}: {verb} {names}"
     raise click.ClickException(message)
-
-
-def _print_hosts(context: Context, hosts: Sequence[NodeRow]) -> None:
-    listing = Listing(
-        *("host", "state", "load", "", "observers", "lease", "id"),
-        right={"observers", "lease"},
-    )
-    for one in hosts:
-        lease = duration(one.lease) if one.lease > 0 else "over"
-        listing.add_row(
-            one.name,
-            one.state,
-            Text(bar(one.load, one.capacity)),
-            f"{one.load} of {one.capacity}",
-            str(one.observers),
-            lease,
-            one.node,
-        )
-    if hosts:
-        context.console.print(listing)
-
-
-def _print_kinds(context: Context, summary: Summary) -> None:
-    places = [str(place) for place in SHOWN]
-    listing = Listing(
-        "kind", *places, "weight", "moves", right={*places, "weight", "moves"}
-    )
-    for one in summary.kinds:
-        counts = [str(one.places[place]) for place in SHOWN]
-        listing.add_row(one.kind, *counts, str(one.weight), str(one.moves))
-    if summary.kinds:
-        context.console.print(listing)

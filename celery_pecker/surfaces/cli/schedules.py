@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json as jsons
-from typing import Any
-
 import click
 from celery.bin.base import CeleryCommand
 
-from celery_pecker.schedules import Change, ScheduleRow
-from celery_pecker.surfaces.cli.context import NONE, Context, as_json
-from celery_pecker.surfaces.console import instants
+from celery_pecker.surfaces.cli.context import Context, as_json
 from celery_pecker.surfaces.console.group import subcommand_follows
-from celery_pecker.surfaces.console.listing import Listing
+from celery_pecker.surfaces.console.rendering import print_table
+from celery_pecker.surfaces.views.schedules import CHANGES, STORED, compared
 
 limited = click.option(
     "--limit",
@@ -49,24 +45,7 @@ def schedules(
         )
         if context.print_json({"schedules": rows}):
             return
-        listing = Listing(
-            *("name", "task", "when", "next", "state", "version", "changed by"),
-            right={"version"},
-        )
-        for row in rows:
-            listing.add_row(
-                row.name,
-                row.task,
-                row.words or jsons.dumps(row.schedule),
-                NONE
-                if row.next_due is None
-                else instants.for_people(row.next_due, context.zone),
-                state(row),
-                str(row.version),
-                row.changed_by,
-            )
-        if rows:
-            context.console.print(listing)
+        print_table(context, STORED, rows)
         if len(rows) == limit:
             click.echo(f"and maybe more: --after {rows[-1].name!r}, --search, …")
         elif not rows:
@@ -87,48 +66,4 @@ def history(ctx: click.Context, /, *, name: str, limit: int, json: bool) -> None
             raise click.ClickException(message)
         if context.print_json({"name": name, "history": changes}):
             return
-        listing = Listing("at", "change", "version", "by", "what", right={"version"})
-        for nth, one in enumerate(changes):
-            older = (two.definition for two in changes[nth + 1 :] if two.definition)
-            listing.add_row(
-                instants.for_people(one.changed_at, context.zone),
-                one.change,
-                str(one.version),
-                one.changed_by,
-                _renamed(one) or difference(one.definition, next(older, None)),
-            )
-        context.console.print(listing)
-
-
-def state(row: ScheduleRow) -> str:
-    """Return how it is with a schedule, in few words."""
-    if row.problem is not None:
-        return row.problem
-    if row.done:
-        return "done"
-    return "paused" if row.paused else "ok"
-
-
-def _renamed(change: Change) -> str:
-    if change.other_name is None:
-        return ""
-    where = "to" if change.definition is None else "from"
-    return f"{where} {_short(change.other_name)}"
-
-
-def difference(new: dict[str, Any] | None, old: dict[str, Any] | None) -> str:
-    """Return what a change made different; of the first one, what it made."""
-    if new is None:
-        return ""
-    if old is None:
-        made = [f"{key}: {_short(value)}" for key, value in new.items() if value]
-        return "; ".join(made)
-    return "; ".join(
-        f"{key}: {_short(old.get(key))} → {_short(value)}"
-        for key, value in new.items()
-        if old.get(key) != value
-    )
-
-
-def _short(value: Any) -> str:
-    return jsons.dumps(value, ensure_ascii=False)
+        print_table(context, CHANGES, compared(changes))

@@ -18,18 +18,10 @@ from celery_pecker.surfaces.cli.context import Context, as_json, plain
 from celery_pecker.surfaces.cli.upcoming import first_after
 from celery_pecker.surfaces.console.exits import YES, interrupted
 from celery_pecker.surfaces.console.listing import Listing
-from celery_pecker.surfaces.console.rendering import visible
+from celery_pecker.surfaces.console.rendering import listing
 from celery_pecker.surfaces.views.phrases import span
+from celery_pecker.surfaces.views.schedules import ENTRIES
 
-STYLES = {
-    "overdue": "bold red",
-    "unclaimed": "bold red",
-    "failing": "bold red",
-    "unreported": "bold red",
-    "undeclared": "yellow",
-    "paused": "cyan",
-    "ok": "green",
-}
 BARS = "▁▂▃▄▅▆▇█"
 SHOWN = 12
 """Slots in a sparkline here."""
@@ -138,23 +130,21 @@ def _next(context: Context, row: EntryRow, now_us: int) -> int | None:
 
 
 def _table(context: Context, page: Page) -> Listing:
-    shown = f"{len(page.rows)} of {page.total} entries, {context.at(page.now_us)}"
-    heads = ("entry", "last", "next", "late", "", "holder", "missed", "epoch", "state")
-    table = Listing(*heads, right={"late", "missed", "epoch"}, title=shown)
-    for row in page.rows:
-        # Text, not str: a name may look like markup.
-        table.add_row(
-            Text(visible(row.name)),
-            Text(_last(context, row, page.now_us)),
-            Text(_due(_next(context, row, page.now_us), page.now_us)),
-            Text(span(row.late_us)),
-            Text(bars(row.spark[-SHOWN:])),
-            Text(row.host or "-"),
-            Text(str(row.missed)),
-            Text(str(row.epoch)),
-            Text(row.state, style=STYLES.get(row.state, "")),
-        )
-    return table
+    now_us = page.now_us
+    shown = f"{len(page.rows)} of {page.total} entries, {context.at(now_us)}"
+    return listing(
+        context,
+        ENTRIES,
+        page.rows,
+        title=shown,
+        without=("task", "schedule"),
+        by_hand={
+            "last_us": lambda row: _last(context, row, now_us),
+            "next_us": lambda row: _due(_next(context, row, now_us), now_us),
+            "host": lambda row: row.host or "-",
+            "late_us": lambda row: f"{span(row.late_us)} {bars(row.spark[-SHOWN:])}",
+        },
+    )
 
 
 def _last(context: Context, row: EntryRow, now_us: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, tzinfo
 from operator import itemgetter
 from typing import Any
@@ -21,6 +21,7 @@ STYLES = {
     "asked": "cyan",
     "missed": "yellow",
     "idle": "dim",
+    "refused": "yellow",
     "bad": "bold red",
 }
 """Of each shape of a state."""
@@ -31,6 +32,7 @@ WORDS: Mapping[str, Callable[[Any], object]] = {
     "rate": phrases.pace,
     "part": itemgetter(0),
 }
+NOTHING: Mapping[str, Callable[[Any], str]] = {}
 
 
 def visible(text: str) -> str:
@@ -46,21 +48,46 @@ def print_figures(context: CommandContext, view: View, summary: Any) -> None:
         context.console.print(Text(words))
 
 
-def print_table(context: CommandContext, table: Table, rows: Iterable[Any]) -> None:
-    """Print rows under the columns of a view; nothing where there are none."""
+def print_table(
+    context: CommandContext, table: Table, rows: Iterable[Any], **how: Any
+) -> None:
+    """Print a listing; nothing where there are no rows."""
+    found = listing(context, table, rows, **how)
+    if found.row_count:
+        context.console.print(found)
+
+
+def listing(
+    context: CommandContext,
+    table: Table,
+    rows: Iterable[Any],
+    *,
+    title: str = "",
+    without: Collection[str] = (),
+    by_hand: Mapping[str, Callable[[Any], str]] = NOTHING,
+) -> Listing:
+    """Return rows under the columns of a view, `without` some of them and of notes.
+
+    What a column says `by_hand` of a row is given by the column's key.
+    """
     fields = table.fields
-    columns: list[Column] = []
-    for column in table.shown:
-        columns += [column, *(fields[note] for note in column.notes)]
+    keys = [key for column in table.shown for key in (column.key, *column.notes)]
+    columns = [fields[key] for key in keys if key not in without]
     columns = [column for column in columns if column.width != "aside"]
     # The name stands first: it is the head of a row where a line is too short.
     columns.sort(key=lambda column: column.kind != "name")
     right = {column.label for column in columns if column.number}
-    listing = Listing(*(column.label for column in columns), right=right)
+    made = Listing(*(column.label for column in columns), right=right, title=title)
     for row in rows:
-        listing.add_row(*(_text(context, table, one, row) for one in columns))
-    if listing.row_count:
-        context.console.print(listing)
+        made.add_row(
+            *(
+                by_hand[one.key](row)
+                if one.key in by_hand
+                else _text(context, table, one, row)
+                for one in columns
+            )
+        )
+    return made
 
 
 def _text(context: CommandContext, table: Table, column: Column, row: Any) -> Text:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.surfaces.flower.pages import Source
+from celery_pecker.surfaces.views.schedules import compared
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -20,6 +21,15 @@ CHANGES = 30
 """Of one schedule, the newest."""
 LONGEST = 200
 """Characters of a value in the list of changes."""
+BRIEF = (
+    *("words", "version", "problem", "declared_by_code", "done"),
+    *("changed_at", "changed_by"),
+)
+DEFINITION = (
+    *("args", "kwargs", "options", "schedule", "policies", "start", "end"),
+    "created_at",
+)
+CHANGE = ("version", "change", "other_name", "changed_at", "changed_by")
 UNSET = (
     "Editing is off: pecker_allowed_tasks is not set. Set it to the names of the tasks"
     ' that people may schedule here, or to patterns, as ["reports.*"].'
@@ -63,30 +73,12 @@ def removed_of(source: Source, names: Sequence[str]) -> set[str]:
 
 def brief(row: ScheduleRow) -> dict[str, Any]:
     """Return what the list shows of a stored schedule."""
-    return {
-        "words": row.words,
-        "version": row.version,
-        "problem": row.problem,
-        "by_code": row.declared_by_code,
-        "done": row.done,
-        "changed": to_us(row.changed_at),
-        "by": row.changed_by,
-    }
+    return _fields(row, BRIEF)
 
 
 def full(row: ScheduleRow) -> dict[str, Any]:
     """Return what the page of an entry shows of it."""
-    return {
-        **brief(row),
-        "args": _text(row.args),
-        "kwargs": _text(row.kwargs),
-        "options": _text(row.options),
-        "schedule": _text(row.schedule),
-        "policies": _text(row.policies),
-        "start": _us(row.start),
-        "end": _us(row.end),
-        "created": to_us(row.created_at),
-    }
+    return _fields(row, BRIEF + DEFINITION)
 
 
 def changes_of(source: Source, name: str) -> list[dict[str, Any]]:
@@ -99,42 +91,30 @@ def changes(rows: Sequence[Change]) -> list[dict[str, Any]]:
     """Return changes, newest first, with what each has changed. Pure."""
     return [
         {
+            **_fields(row, CHANGE),
             "id": str(row.id),
-            "version": row.version,
-            "change": row.change,
-            "other": row.other_name,
             "gone": row.definition is None,
-            "at": to_us(row.changed_at),
-            "by": row.changed_by,
-            "fields": differences(_before(rows[nth + 1 :]), row.definition),
+            "fields": [
+                {key: _cut(text) for key, text in one._asdict().items()}
+                for one in differences
+            ],
         }
-        for nth, row in enumerate(rows)
+        for row, differences in compared(rows)
     ]
 
 
-def differences(
-    before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
-) -> list[dict[str, str]]:
-    """Return the fields in which two definitions differ; none if one is not known."""
-    if before is None or after is None:
-        return []
-    return [
-        {"field": key, "before": _text(before.get(key)), "after": _text(after.get(key))}
-        for key in {**before, **after}
-        if before.get(key) != after.get(key)
-    ]
+def _fields(row: Any, names: Sequence[str]) -> dict[str, Any]:
+    return {name: _plain(getattr(row, name)) for name in names}
 
 
-def _before(older: Iterable[Change]) -> Mapping[str, Any] | None:
-    return next((row.definition for row in older if row.definition is not None), None)
+def _plain(value: Any) -> Any:
+    """Return a value as a page shows it: an instant in microseconds, JSON as text."""
+    if isinstance(value, datetime):
+        return to_us(value)
+    if isinstance(value, (dict, list)):
+        return _cut(json.dumps(value, ensure_ascii=False))
+    return value
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return "none"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-
-def _us(at: datetime | None) -> int | None:
-    return None if at is None else to_us(at)

@@ -249,6 +249,10 @@ def _kinds(summary: Summary) -> Sequence[KindRow]:
     return summary.kinds if few else [totals(summary.kinds)]
 
 
+def _at(place: str, kind: KindRow) -> int:
+    return kind.places[Place(place)]
+
+
 _of_kinds = partial(each, _kinds, ["kind"])
 
 
@@ -328,6 +332,7 @@ HOSTS_TABLE = Table(
         Column("capacity", "capacity", "count"),
         Column("observers", "observers", "count"),
         Column("lease", "lease", "duration"),
+        Column("node", "id"),
     ),
     empty="No host lives: nothing runs.",
     acts=(
@@ -335,6 +340,18 @@ HOSTS_TABLE = Table(
         _act("undrain", "Undrain", operations.undrain, {True: TAKES}, ("draining",)),
     ),
     by_hand=True,
+)
+KINDS = Table(
+    name="kinds",
+    title="Kinds",
+    key="kind",
+    columns=(
+        Column("kind", "kind", "name"),
+        *(Column(one, one, "count", partial(_at, one)) for one in map(str, SHOWN)),
+        Column("weight", "weight", "count"),
+        Column("moves", "moves", "count"),
+    ),
+    empty="There is no observer.",
 )
 OBSERVERS_TABLE = Table(
     name="observers",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.overview import EntryRow, Totals
@@ -238,11 +240,47 @@ ENTRIES = Table(
     ),
     empty="No entry yet. The first scheduler that starts with pecker_dsn set to this"
     " database enters those of its app.",
+    states={
+        **dict.fromkeys(("overdue", "unclaimed", "failing", "unreported"), "bad"),
+        "undeclared": "refused",
+        "paused": "idle",
+        "new": "asked",
+        "ok": "done",
+    },
     acts_by_hand=True,
     order="state",
     paged="numbers",
     nouns=("entry", "entries"),
     filters=(Filter("search", "Search names and tasks", kind="search"),),
+)
+STORED = Table(
+    name="stored",
+    title="Stored schedules",
+    key="name",
+    columns=(
+        Column("name", "name", "name", notes=("task",)),
+        Column(
+            "words", "when", value=lambda row: row.words or json.dumps(row.schedule)
+        ),
+        Column("next_due", "next", "instant"),
+        Column("state", "state", value=lambda row: row.problem or row.state),
+        Column("version", "version", "count"),
+        Column("changed_by", "changed by"),
+    ),
+    empty="No schedule is stored.",
+)
+CHANGES = Table(
+    name="changes",
+    title="Changes",
+    key="change.id",
+    columns=(
+        Column("change.changed_at", "at", "instant"),
+        Column("change.change", "change"),
+        Column("change.version", "version", "count"),
+        Column("change.changed_by", "by"),
+        Column("what", "what"),
+    ),
+    empty="No change of this name is kept.",
 )
 SCHEDULES = View(
     name="schedules",
@@ -252,3 +290,66 @@ SCHEDULES = View(
     figures=FIGURES,
     measures=MEASURES,
 )
+
+
+# Changes
+
+NOTHING: tuple[object, ...] = ("", None, False, [], {})
+PARTS = (
+    *("task", "schedule", "start", "end", "once", "args", "kwargs", "options"),
+    *("policies", "run"),
+)
+"""Of a definition, in the order in which people look for them."""
+
+
+class Difference(NamedTuple):
+    """A field of a definition, before and after a change; "" is nothing."""
+
+    field: str
+    before: str
+    after: str
+
+
+class ComparedChange(NamedTuple):
+    """A change of a stored schedule with the fields that it made different."""
+
+    change: Any
+    differences: Sequence[Difference]
+
+    @property
+    def what(self) -> str:
+        """The other name of a rename, or what differs, on one line."""
+        if self.change.other_name is not None:
+            where = "from" if self.change.definition else "to"
+            return f"{where} {json.dumps(self.change.other_name, ensure_ascii=False)}"
+        return "; ".join(
+            f"{name}: {before} → {after}" if before else f"{name}: {after}"
+            for name, before, after in self.differences
+        )
+
+
+def compared(changes: Sequence[Any]) -> list[ComparedChange]:
+    """Return changes, newest first, each with what it made different. Pure."""
+    found: list[ComparedChange] = []
+    before: dict[str, object] = {}
+    for change in reversed(changes):
+        after = before
+        if change.definition is not None:
+            after = {part: change.definition.get(part) for part in PARTS}
+        found.append(ComparedChange(change, differences(before, after)))
+        before = after
+    return found[::-1]
+
+
+def differences(
+    before: Mapping[str, object], after: Mapping[str, object]
+) -> list[Difference]:
+    """Return the fields that differ, in the order of the second."""
+    pairs = [(key, _text(before.get(key)), _text(after.get(key))) for key in after]
+    return [Difference(*one) for one in pairs if one[1] != one[2]]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value in NOTHING else json.dumps(value, ensure_ascii=False)

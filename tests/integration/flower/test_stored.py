@@ -122,8 +122,9 @@ def test_a_schedule_is_added_changed_and_removed(
     entry = site.data("/schedules/entry", name=name)
     assert entry["stored"]["version"] == 2
     newest, oldest = entry["changes"]
-    assert (newest["by"], newest["change"]) == ("anna", "changed")
-    assert (oldest["by"], oldest["change"], oldest["fields"]) == ("anna", "created", [])
+    assert (newest["changed_by"], newest["change"]) == ("anna", "changed")
+    assert (oldest["changed_by"], oldest["change"]) == ("anna", "created")
+    assert oldest["fields"][0]["field"] == "task"
     assert newest["fields"] == [
         {
             "field": "schedule",
@@ -211,7 +212,7 @@ def test_of_two_who_edit_at_once_the_second_sees_both_versions(
     reply = late.json()
     assert "bob" in reply["error"]
     stored = reply["conflict"]["stored"]
-    assert (stored["version"], stored["by"]) == (2, "bob")
+    assert (stored["version"], stored["changed_by"]) == (2, "bob")
     assert (stored["texts"]["task"], stored["texts"]["value"]) == ("shop.sync", "60")
     assert send(site, "remove", bills, version="1").status_code == 409
     twice = save(site, bills, new=True)
@@ -249,7 +250,7 @@ def test_another_name_in_the_form_renames(
     assert saved.json() == {"message": f"Saved {new}.", "name": new, "version": 3}
     changes = site.data("/schedules/edit", name=new)["changes"]
     assert [change["change"] for change in changes] == ["changed", "renamed", "created"]
-    assert (changes[1]["other"], changes[1]["gone"]) == (bills, False)
+    assert (changes[1]["other_name"], changes[1]["gone"]) == (bills, False)
     gone = send(site, "save", bills, **{**FORM, "name": "x", "version": "2"})
     assert gone.status_code == 404, gone.text
     assert f"no stored schedule is named {bills!r}" in gone.json()["error"]
@@ -313,7 +314,7 @@ def test_a_stored_schedule_that_code_declares_too_is_said_not_to_run(
             " declared_until = now() + interval '5 minutes' where name = %s",
             [bills],
         )
-    row = listed(site, bills, lambda row: row["stored"]["by_code"])
+    row = listed(site, bills, lambda row: row["stored"]["declared_by_code"])
     assert (row["state"], row["schedule"]) == ("new", "of code")
     assert "declared by code" in row["stored"]["problem"]
     refused = save(site, bills, version="1", value="45")
@@ -507,6 +508,7 @@ def test_of_100_000_stored_schedules_a_browser_gets_a_page(
     eventually(lambda: site.data("/schedules")["total"] == 100_001, 30.0, "all there")
     page = site.data("/schedules", search="bill-77", page="2")
     assert (page["total"], len(page["rows"]["entries"])) == (1111, 50)
-    assert {row["stored"]["by"] for row in page["rows"]["entries"]} == {"import"}
+    stored = [row["stored"] for row in page["rows"]["entries"]]
+    assert {one["changed_by"] for one in stored} == {"import"}
     assert len(site.get("/schedules", order="state").content) < 100_000
     assert site.data("/schedules/edit", name="bill-99999")["stored"]["version"] == 1

@@ -172,8 +172,8 @@
     function drawConflict(reply) {
         conflict = reply.conflict;
         const stored = conflict.stored, mine = typed();
-        text(byId("conflict-words"), reply.error + (stored ? ` Stored ${ago(now() - stored.changed)}: ${stored.words}.` : ""));
-        text(byId("theirs-head"), stored ? `Version ${stored.version}, by ${stored.by}` : "Removed");
+        text(byId("conflict-words"), reply.error + (stored ? ` Stored ${ago(now() - stored.changed_at)}: ${stored.words}.` : ""));
+        text(byId("theirs-head"), stored ? `Version ${stored.version}, by ${stored.changed_by}` : "Removed");
         const other = stored ? stored.texts : {};
         const rows = [...inputs.keys()].filter(key => key !== "version" && key !== "name")
             .filter(key => stored && key in mine && (other[key] || "") !== mine[key])
@@ -245,11 +245,11 @@
         const newer = base !== "0" && !conflict && (!stored || String(stored.version) !== base);
         byId("newer").hidden = !newer;
         if (newer) {
-            text(byId("newer"), stored ? `${stored.by} has changed it ${ago(now() - stored.changed)}: it is at version ${stored.version} now, and this form is of version ${base}. Saving shows both.`
+            text(byId("newer"), stored ? `${stored.changed_by} has changed it ${ago(now() - stored.changed_at)}: it is at version ${stored.version} now, and this form is of version ${base}. Saving shows both.`
                 : "Another user has removed it. Saving shows the current state.");
         }
         text(byId("state"), !stored ? (last.code ? "Declared by code" : name ? "Removed" : "Stored in the database: each scheduler follows within a second of saving.")
-            : stored.problem || `Version ${stored.version}, by ${stored.by}, ${ago(now() - stored.changed)}`);
+            : stored.problem || `Version ${stored.version}, by ${stored.changed_by}, ${ago(now() - stored.changed_at)}`);
         byId("state").classList.toggle("pecker-bad", Boolean(stored && stored.problem));
     }
 

@@ -55,7 +55,7 @@
         attribute(byId("state").firstChild || byId("state"), "data-state", row.state);
         byId("state").replaceChildren(pictures.badge(row.state));
         text(byId("name"), pecker.shown(row.name));
-        const words = row.stored && !row.stored.by_code && row.stored.words || pecker.schedule(row.schedule, row.period_us);
+        const words = row.stored && !row.stored.declared_by_code && row.stored.words || pecker.schedule(row.schedule, row.period_us);
         const parts = [row.task === row.name ? "" : row.task, words];
         if (row.run) {
             parts.push(row.run === "local" ? "runs in the worker that wins it" : "sent to the broker");
@@ -282,8 +282,8 @@
 
     function declared({row, stored, declared_until}) {
         if (row.state === "removed") { return ["Removed", "a stored schedule", "its rows go after a day"]; }
-        if (stored && !stored.by_code) {
-            return ["Stored", `version ${stored.version}`, `by ${stored.by}, ${ago(now() - stored.changed)}`];
+        if (stored && !stored.declared_by_code) {
+            return ["Stored", `version ${stored.version}`, `by ${stored.changed_by}, ${ago(now() - stored.changed_at)}`];
         }
         return ["Declared by code", row.declared ? "until " + time(declared_until) : "by no live scheduler",
             row.declared ? "renewed by living schedulers; changed in beat_schedule alone" : "its rows are removed after a day"];

@@ -62,7 +62,7 @@
         },
         schedule(cell, entry) {
             const stored = entry.stored, problem = stored && stored.problem, local = entry.run === "local";
-            const words = stored && !stored.by_code && stored.words || pecker.schedule(entry.schedule, entry.period_us);
+            const words = stored && !stored.declared_by_code && stored.words || pecker.schedule(entry.schedule, entry.period_us);
             const [when, sub] = lines(cell, words, [problem, local ? "local" : ""].filter(Boolean).join(" · "));
             cell.classList.add("pecker-when");
             attribute(when, "title", words === entry.schedule ? words : words + "\n" + entry.schedule);
