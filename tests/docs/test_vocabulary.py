@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import click
 import psycopg
 import pytest
 
-from celery_pecker.alarms import overview as alarms
-from celery_pecker.observers import model as observers
-from celery_pecker.outbox import overview as outbox
-from celery_pecker.schedules.overview import model as entries
-from celery_pecker.schedules.stored import model as stored
 from celery_pecker.surfaces.cli import pecker
-from celery_pecker.surfaces.views.alarms import ALARMS
-from celery_pecker.surfaces.views.observers import OBSERVERS
-from celery_pecker.surfaces.views.outbox import OUTBOX
-from celery_pecker.surfaces.views.schedules import SCHEDULES
 from celery_sharding.cli import sharding
-from celery_sharding.ledger import rows as jobs
 from tests.docs.pages import ROOT
+from tests.docs.test_references import script
 from throttle.cli import throttle
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -31,12 +21,6 @@ PAGE = (REFERENCE / "vocabulary.md").read_text(encoding="utf-8")
 INSTANTS = re.compile(r"_(at|until|since|due)$")
 COLUMNS = "select column_name, data_type from information_schema.columns"
 COLUMNS += " where table_schema = 'public'"
-VIEWS = (OUTBOX, OBSERVERS, ALARMS, SCHEDULES)
-FLOWERS = tuple(
-    path
-    for room in ("celery_pecker/surfaces", "celery_sharding", "throttle")
-    for path in (ROOT / room / "flower").rglob("*.[hj]*")
-)
 
 
 def table(title: str) -> list[list[str]]:
@@ -48,9 +32,9 @@ def table(title: str) -> list[list[str]]:
 
 def words(cell: int) -> set[str]:
     """Return what the names of a column of the first table are."""
-    rows = [line.split("|")[1:-1] for line in PAGE.splitlines() if line[:2] == "| "]
-    found = [row[cell] for row in rows if len(row) == 6]
-    return {one for text in found[1:] for one in re.findall(r"[`*]([\w-]+)[`*]", text)}
+    text = PAGE.split("\n## ")[1]
+    rows = [line.split("|") for line in text.splitlines() if line[:2] == "| "]
+    return {*re.findall(r"`([\w-]+)`", " ".join(row[cell + 1] for row in rows))}
 
 
 def commands() -> dict[str, click.Command]:
@@ -71,14 +55,6 @@ def commands() -> dict[str, click.Command]:
     }
 
 
-def keys() -> Iterator[str]:
-    """Give the keys of what commands print as JSON."""
-    for module in (alarms, observers, outbox, entries, stored, jobs):
-        for one in vars(module).values():
-            if isinstance(one, type) and is_dataclass(one):
-                yield from (field.name for field in fields(one))
-
-
 def test_what_is_typed_is_understood() -> None:
     """Options, arguments in capitals, and commands."""
     known = {word for path in commands() for word in path.split()}
@@ -89,30 +65,24 @@ def test_what_is_typed_is_understood() -> None:
     assert words(1)
 
 
-def test_columns_and_keys_have_those_words(dsn: str) -> None:
-    """In some table, and in some document."""
+def test_columns_have_those_words(dsn: str) -> None:
+    """In some table."""
     with psycopg.connect(dsn) as connection:
         columns = {name for name, _ in connection.execute(COLUMNS.encode())}
     assert words(2) - columns == set()
-    assert words(3) - {*keys()} == set()
     assert words(2)
-    assert words(3)
 
 
-def test_pages_and_metrics_have_those_words() -> None:
-    """On some page of Flower; in the reference of metrics."""
-    pages = "\n".join(path.read_text(encoding="utf-8") for path in FLOWERS)
-    for view in VIEWS:
-        columns = (column for table in view.tables for column in table.columns)
-        pages += view.title + "\n".join(one.label.capitalize() for one in columns)
-    assert {one for one in words(4) if one not in pages} == set()
+def test_the_words_of_views_are_those_of_the_code() -> None:
+    """After a change: python docs/vocabulary.py."""
+    assert script("vocabulary").page() == PAGE
     names = " ".join(
         (REFERENCE / name).read_text(encoding="utf-8")
-        for name in ("metrics.md", "throttle.md")
+        for name in ("metrics.md", "throttle.md", "../how-to/throttle-watch.md")
     )
-    assert {one for one in words(5) if f"`{one}`" not in names} == set()
-    assert words(4)
-    assert words(5)
+    metrics = {*re.findall(r"`((?:celery_pecker|throttle)_\w+)`", PAGE)}
+    assert {one for one in metrics if f"`{one}`" not in names} == set()
+    assert metrics
 
 
 def test_instants_and_lengths_are_named_as_the_page_says(dsn: str) -> None:
