@@ -6,36 +6,24 @@ pecker.pictures = (function () {
 
     // Entries
 
+    // Of each: its word, what it means, and its shape.
     const STATES = {
-        ok: ["On time", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm3.8 4.9-4.6 5.2-3-2.8 1-1 1.9 1.8 3.6-4.1z"],
-        overdue: ["Overdue", "M8 1 .8 14.5h14.4zM7.2 6h1.6v4.2H7.2zm0 5.2h1.6v1.6H7.2z"],
-        unclaimed: ["Unclaimed", "M8 1 .8 14.5h14.4zM7.2 6h1.6v4.2H7.2zm0 5.2h1.6v1.6H7.2z"],
-        failing: ["Failing", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zM5.4 4.3 8 6.9l2.6-2.6 1.1 1.1L9.1 8l2.6 2.6-1.1 1.1L8 9.1l-2.6 2.6-1.1-1.1L6.9 8 4.3 5.4z"],
-        unreported: ["Unreported", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm0 1.6a5.4 5.4 0 1 1 0 10.8A5.4 5.4 0 0 1 8 2.6zM7.2 4h1.6v5H7.2zm0 6.2h1.6v1.6H7.2z"],
-        paused: ["Paused", "M3.5 2h3.2v12H3.5zM9.3 2h3.2v12H9.3z"],
-        undeclared: ["Undeclared", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm0 1.6a5.4 5.4 0 1 1 0 10.8A5.4 5.4 0 0 1 8 2.6zM4.5 7.2h7v1.6h-7z"],
-        unreadable: ["Unreadable", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm-.8 3h1.6v5H7.2zm0 6.2h1.6v1.6H7.2z"],
-        done: ["Done", "M13.9 3.1 15 4.2 6 13.2 1 8.2l1.1-1.1L6 11z"],
-        removed: ["Removed", "M3.3 2.2 8 6.9l4.7-4.7 1.1 1.1L9.1 8l4.7 4.7-1.1 1.1L8 9.1l-4.7 4.7-1.1-1.1L6.9 8 2.2 3.3z"],
-        new: ["New", "M7.2 2h1.6v5.2H14v1.6H8.8V14H7.2V8.8H2V7.2h5.2z"],
-    };
-    const WHY = {
-        ok: "Its next slot is not due yet",
-        overdue: "A slot is due and no replica has claimed it",
-        unclaimed: "No scheduler lives that would claim its slots",
-        failing: "Its last slot was not sent, its last run ended badly, or one did within a minute",
-        unreported: "What was sent should have begun, and no worker reports of it: it waits in its queue, or its worker died, or runs without pecker_dsn",
-        paused: "Its slots pass without a run until it is resumed",
-        undeclared: "No living scheduler's code declares it; it is forgotten after a day",
-        unreadable: "Its stored row cannot be read: it does not run until the row is repaired",
-        done: "It was to run once, and that instant is over; it is forgotten after a day",
-        removed: "It was removed; it is forgotten after a day",
-        new: "It has had no slot yet",
+        ok: ["On time", "Its next slot is not due yet", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm3.8 4.9-4.6 5.2-3-2.8 1-1 1.9 1.8 3.6-4.1z"],
+        overdue: ["Overdue", "A slot is due and no replica has claimed it", "M8 1 .8 14.5h14.4zM7.2 6h1.6v4.2H7.2zm0 5.2h1.6v1.6H7.2z"],
+        unclaimed: ["Unclaimed", "No scheduler lives that would claim its slots", "M8 1 .8 14.5h14.4zM7.2 6h1.6v4.2H7.2zm0 5.2h1.6v1.6H7.2z"],
+        failing: ["Failing", "Its last slot was not sent, its last run ended badly, or one did within a minute", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zM5.4 4.3 8 6.9l2.6-2.6 1.1 1.1L9.1 8l2.6 2.6-1.1 1.1L8 9.1l-2.6 2.6-1.1-1.1L6.9 8 4.3 5.4z"],
+        unreported: ["Unreported", "What was sent should have begun, and no worker reports of it: it waits in its queue, or its worker died, or runs without pecker_dsn", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm0 1.6a5.4 5.4 0 1 1 0 10.8A5.4 5.4 0 0 1 8 2.6zM7.2 4h1.6v5H7.2zm0 6.2h1.6v1.6H7.2z"],
+        paused: ["Paused", "Its slots pass without a run until it is resumed", "M3.5 2h3.2v12H3.5zM9.3 2h3.2v12H9.3z"],
+        undeclared: ["Undeclared", "No living scheduler's code declares it; it is forgotten after a day", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm0 1.6a5.4 5.4 0 1 1 0 10.8A5.4 5.4 0 0 1 8 2.6zM4.5 7.2h7v1.6h-7z"],
+        unreadable: ["Unreadable", "Its stored row cannot be read: it does not run until the row is repaired", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm-.8 3h1.6v5H7.2zm0 6.2h1.6v1.6H7.2z"],
+        done: ["Done", "It was to run once, and that instant is over; it is forgotten after a day", "M13.9 3.1 15 4.2 6 13.2 1 8.2l1.1-1.1L6 11z"],
+        removed: ["Removed", "It was removed; it is forgotten after a day", "M3.3 2.2 8 6.9l4.7-4.7 1.1 1.1L9.1 8l4.7 4.7-1.1 1.1L8 9.1l-4.7 4.7-1.1-1.1L6.9 8 2.2 3.3z"],
+        new: ["New", "It has had no slot yet", "M7.2 2h1.6v5.2H14v1.6H8.8V14H7.2V8.8H2V7.2h5.2z"],
     };
 
     function badge(state, why) {
-        const [words, path] = STATES[state] || STATES.new;
-        return el("span", {class: "pecker-state pecker-state-" + state, title: why || WHY[state]},
+        const [words, meaning, path] = STATES[state] || STATES.new;
+        return el("span", {class: "pecker-state pecker-state-" + state, title: why || meaning},
             el("svg:svg", {viewBox: "0 0 16 16", "aria-hidden": "true"},
                 el("svg:path", {d: path, "fill-rule": "evenodd"})),
             el("span", {}, words));
