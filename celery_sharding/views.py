@@ -11,6 +11,7 @@ from kombu.utils.json import dumps
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.surfaces.views.model import (
     Act,
+    Card,
     Column,
     Figure,
     Filter,
@@ -185,106 +186,76 @@ ACTS = (
 # Figures
 
 
-def _open_note(totals: Totals) -> str:
-    parts = [
-        f"{count(totals.sharding)} at their shards" if totals.sharding else "",
-        f"{count(totals.paused)} paused" if totals.paused else "",
-    ]
-    else_ = "at their beginning or end" if totals.jobs else "nothing to do"
-    return " · ".join(filter(None, parts)) or else_
+def _noted(otherwise: str, **counts: int) -> str:
+    """Return what there is some of, each with its word."""
+    words = (f"{count(n)} {word.replace('_', ' ')}" for word, n in counts.items() if n)
+    return " · ".join(words) or otherwise
 
 
-def _ended(totals: Totals) -> int:
-    return totals.succeeded + totals.failed + totals.cancelled
+def _open(all_: Totals) -> Card:
+    idle = "at their beginning or end" if all_.jobs else "nothing to do"
+    note = _noted(idle, at_their_shards=all_.sharding, paused=all_.paused)
+    return Card(count(all_.jobs), note, "active")
 
 
-def _ended_note(totals: Totals) -> str:
-    parts = [
-        f"{count(totals.failed)} failed" if totals.failed else "",
-        f"{count(totals.cancelled)} cancelled" if totals.cancelled else "",
-    ]
-    else_ = "all succeeded" if _ended(totals) else "none"
-    return " · ".join(filter(None, parts)) or else_
+def _held(all_: Totals) -> Card:
+    slots = f"of {plural(all_.slots, 'slot')}" if all_.slots else "no slots"
+    return Card(count(all_.held), slots)
+
+
+def _workers(all_: Totals) -> Card:
+    if all_.executors:
+        return Card(count(all_.executors), plural(all_.slots, "slot"))
+    return Card("0", "none is alive", "danger" if all_.jobs else "success")
+
+
+def _day(all_: Totals) -> Card:
+    ended = all_.succeeded + all_.failed + all_.cancelled
+    well = "all succeeded" if ended else "none"
+    note = _noted(well, failed=all_.failed, cancelled=all_.cancelled)
+    return Card(count(ended), note, "warning" if all_.failed else "success")
 
 
 FIGURES = (
-    Figure(
-        "open",
-        "Jobs that have not ended",
-        lambda all_: count(all_.jobs),
-        _open_note,
-        lambda _: "active",
-    ),
-    Figure(
-        "held",
-        "Shards that run",
-        lambda all_: count(all_.held),
-        lambda all_: f"of {plural(all_.slots, 'slot')}" if all_.slots else "no slots",
-        lambda _: "success",
-    ),
-    Figure(
-        "workers",
-        "Workers that run shards",
-        lambda all_: count(all_.executors),
-        lambda all_: plural(all_.slots, "slot") if all_.executors else "none is alive",
-        lambda all_: "danger" if all_.jobs and not all_.executors else "success",
-    ),
-    Figure(
-        "day",
-        "Ended within a day",
-        lambda all_: count(_ended(all_)),
-        _ended_note,
-        lambda all_: "warning" if all_.failed else "success",
-    ),
+    Figure("open", "Jobs that have not ended", _open),
+    Figure("held", "Shards that run", _held),
+    Figure("workers", "Workers that run shards", _workers),
+    Figure("day", "Ended within a day", _day),
 )
 
 
-def _rate_note(seen: Snapshot) -> str:
+def _ended_items(seen: Snapshot) -> Card:
+    row, ended = seen.row, seen.row.done + seen.row.failed
+    note = f"{count(ended)} of {plural(row.total, 'item')}"
+    return Card(percent(ended, row.total), note, "active")
+
+
+def _pace(seen: Snapshot) -> Card:
     eta = seen.progress.eta
-    return took(seen.row) if eta is None else f"{duration(eta)} left"
+    note = took(seen.row) if eta is None else f"{duration(eta)} left"
+    return Card(rate(seen.progress.rate), note, "active")
 
 
-def _failed_note(seen: Snapshot) -> str:
+def _held_of_one(seen: Snapshot) -> Card:
+    row, starved = seen.row, seen.verdict.state is State.STARVED
+    note = f"at most {count(row.concurrency)} · {plural(row.executors, 'worker')} live"
+    return Card(count(row.held), note, "danger" if starved else "success")
+
+
+def _failed(seen: Snapshot) -> Card:
     row = seen.row
+    if not row.failed:
+        return Card("0", "none")
     few = row.failed * 1_000 < row.total
-    return f"{'under 0.1%' if few else percent(row.failed, row.total)} of all"
+    part = "under 0.1%" if few else percent(row.failed, row.total)
+    return Card(count(row.failed), f"{part} of all", "danger")
 
 
 JOB_FIGURES = (
-    Figure(
-        "items",
-        "Items",
-        lambda seen: percent(seen.row.done + seen.row.failed, seen.row.total),
-        lambda seen: (
-            f"{count(seen.row.done + seen.row.failed)} of"
-            f" {plural(seen.row.total, 'item')}"
-        ),
-        lambda _: "active",
-    ),
-    Figure(
-        "rate",
-        "Items per second",
-        lambda seen: rate(seen.progress.rate),
-        _rate_note,
-        lambda _: "active",
-    ),
-    Figure(
-        "held",
-        "Shards that run",
-        lambda seen: count(seen.row.held),
-        lambda seen: (
-            f"at most {count(seen.row.concurrency)} ·"
-            f" {plural(seen.row.executors, 'worker')} live"
-        ),
-        lambda seen: "danger" if seen.verdict.state is State.STARVED else "success",
-    ),
-    Figure(
-        "failed",
-        "Failed items",
-        lambda seen: count(seen.row.failed),
-        lambda seen: _failed_note(seen) if seen.row.failed else "none",
-        lambda seen: "danger" if seen.row.failed else "success",
-    ),
+    Figure("items", "Items", _ended_items),
+    Figure("rate", "Items per second", _pace),
+    Figure("held", "Shards that run", _held_of_one),
+    Figure("failed", "Failed items", _failed),
 )
 
 

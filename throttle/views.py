@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from celery_pecker.surfaces.views.model import Column, Figure, Table, Tone
+from celery_pecker.surfaces.views.model import Card, Column, Figure, Table
 from celery_pecker.surfaces.views.phrases import NONE, count, duration, pace, plural
 from throttle.overview import Picture, State, Status, Tenant, Worker
 
@@ -79,27 +79,26 @@ def _in(picture: Picture, state: State) -> list[str]:
     return [one.name for one in picture.databases if one.state is state]
 
 
-def _hot_note(picture: Picture) -> str:
-    of_all = f"of {plural(len(picture.databases), 'database')}"
-    return ", ".join(_in(picture, State.OVER)) or of_all
+def _hot(all_: Picture) -> Card:
+    if hot := _in(all_, State.OVER):
+        return Card(count(len(hot)), ", ".join(hot), "danger")
+    return Card("0", f"of {plural(len(all_.databases), 'database')}")
 
 
-def _held_note(picture: Picture) -> str:
-    waiting = {one.name: one.oldest for one in picture.databases if one.held}
+def _held(all_: Picture) -> Card:
+    waiting = {one.name: one.oldest for one in all_.databases if one.held}
     if not waiting:
-        return "nothing waits"
+        return Card("0", "nothing waits")
     oldest = duration(max(waiting.values()))
-    return f"for {', '.join(waiting)}; the oldest for {oldest}"
+    note = f"for {', '.join(waiting)}; the oldest for {oldest}"
+    return Card(count(all_.held), note, "warning")
 
 
-def _admitted(picture: Picture) -> str:
-    rates = [one.rate for one in picture.databases if one.rate is not None]
-    return pace(sum(rates)) if rates else NONE
-
-
-def _parked_note(picture: Picture) -> str:
-    parked = sum(one.parked for one in picture.databases)
-    return f"{count(parked)} parked since workers began" if parked else "none parked"
+def _admitted(all_: Picture) -> Card:
+    rates = [one.rate for one in all_.databases if one.rate is not None]
+    parked = sum(one.parked for one in all_.databases)
+    note = f"{count(parked)} parked since workers began" if parked else "none parked"
+    return Card(pace(sum(rates)) if rates else NONE, note, "active")
 
 
 def workers(picture: Picture) -> int:
@@ -107,14 +106,10 @@ def workers(picture: Picture) -> int:
     return len({one.id for status in picture.databases for one in status.workers})
 
 
-def _workers_note(picture: Picture) -> str:
-    bare = ", ".join(_in(picture, State.UNGUARDED))
-    return f"none for {bare}" if bare else "reported within the last second"
-
-
-def _workers_tone(picture: Picture) -> Tone:
-    guarded = workers(picture) and not _in(picture, State.UNGUARDED)
-    return "success" if guarded else "warning"
+def _workers(all_: Picture) -> Card:
+    known, bare = workers(all_), ", ".join(_in(all_, State.UNGUARDED))
+    note = f"none for {bare}" if bare else "reported within the last second"
+    return Card(count(known), note, "success" if known and not bare else "warning")
 
 
 def title(picture: Picture) -> str:
@@ -125,28 +120,10 @@ def title(picture: Picture) -> str:
 
 
 FIGURES = (
-    Figure(
-        "hot",
-        "Above their limit",
-        lambda all_: count(len(_in(all_, State.OVER))),
-        _hot_note,
-        lambda all_: "danger" if _in(all_, State.OVER) else "success",
-    ),
-    Figure(
-        "held",
-        "Tasks held",
-        lambda all_: count(all_.held),
-        _held_note,
-        lambda all_: "warning" if all_.held else "success",
-    ),
-    Figure("admitted", "Admitted", _admitted, _parked_note, lambda _: "active"),
-    Figure(
-        "workers",
-        "Workers that hold to limits",
-        lambda all_: count(workers(all_)),
-        _workers_note,
-        _workers_tone,
-    ),
+    Figure("hot", "Above their limit", _hot),
+    Figure("held", "Tasks held", _held),
+    Figure("admitted", "Admitted", _admitted),
+    Figure("workers", "Workers that hold to limits", _workers),
 )
 
 

@@ -44,7 +44,8 @@ def print_figures(context: CommandContext, view: View, summary: Any) -> None:
     """Print each figure of a view with its note, a line each."""
     wide = max(len(one.label) for one in view.figures)
     for one in view.figures:
-        words = f"{one.label:<{wide}}  {one.text(summary)}, {one.note(summary)}"
+        card = one.read(summary)
+        words = f"{one.label:<{wide}}  {card.text}, {card.note}"
         context.console.print(Text(words))
 
 

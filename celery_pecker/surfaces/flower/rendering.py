@@ -60,14 +60,7 @@ def document(view: View, shown: Shown) -> dict[str, Any]:
     """Return what a page shows, as JSON."""
     return {
         "now": shown.now_us,
-        "cards": {
-            one.key: {
-                "text": one.text(shown.summary),
-                "note": one.note(shown.summary),
-                "tone": one.tone(shown.summary),
-            }
-            for one in view.figures
-        },
+        "cards": {one.key: one.read(shown.summary)._asdict() for one in view.figures},
         "rows": {
             one.name: rows_of(one, shown.rows[one.name])
             for one in view.tables

@@ -10,13 +10,13 @@ from celery_pecker.alarms.overview import Overview, RuleRow, TargetRow
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.surfaces.views.model import (
+    Card,
     Column,
     Figure,
     Measure,
     Query,
     Shown,
     Table,
-    Tone,
     View,
     each,
 )
@@ -70,47 +70,33 @@ def read(database: Database, query: Query) -> Shown:
     )
 
 
-def _looked_tone(summary: Summary) -> Tone:
-    late = summary.looked is None or summary.looked > LATE
-    return "danger" if late else "success"
+def _ringing(all_: Summary) -> Card:
+    by = f"by {plural(len(all_.rules), 'rule')}"
+    return Card(count(all_.ringing), by, "danger" if all_.ringing else "success")
 
 
-def _failing_note(summary: Summary) -> str:
-    if not summary.failing:
-        return "no target fails"
-    return plural(len(summary.failing), "target fails", "targets fail")
+def _looked(all_: Summary) -> Card:
+    note = "or less, by each rule"
+    if not all_.rules:
+        note = "no rule: pecker_alarms names none, or no scheduler runs"
+    if all_.looked is None:
+        return Card("never", note, "danger")
+    late = all_.looked > LATE
+    return Card(f"{duration(all_.looked)} ago", note, "danger" if late else "success")
 
 
-def _looked(summary: Summary) -> str:
-    return "never" if summary.looked is None else f"{duration(summary.looked)} ago"
+def _waiting(all_: Summary) -> Card:
+    waiting = count(all_.rules[0].waiting if all_.rules else 0)
+    if not all_.failing:
+        return Card(waiting, "no target fails")
+    failing = plural(len(all_.failing), "target fails", "targets fail")
+    return Card(waiting, failing, "warning")
 
 
 FIGURES = (
-    Figure(
-        "ringing",
-        "Ringing",
-        lambda all_: count(all_.ringing),
-        lambda all_: f"by {plural(len(all_.rules), 'rule')}",
-        lambda all_: "danger" if all_.ringing else "success",
-    ),
-    Figure(
-        "looked",
-        "Looked at",
-        _looked,
-        lambda all_: (
-            "or less, by each rule"
-            if all_.rules
-            else "no rule: pecker_alarms names none, or no scheduler runs"
-        ),
-        _looked_tone,
-    ),
-    Figure(
-        "waiting",
-        "Notices that wait",
-        lambda all_: count(all_.rules[0].waiting if all_.rules else 0),
-        _failing_note,
-        lambda all_: "warning" if all_.failing else "success",
-    ),
+    Figure("ringing", "Ringing", _ringing),
+    Figure("looked", "Looked at", _looked),
+    Figure("waiting", "Notices that wait", _waiting),
 )
 _of_rules = partial(each, "rules", ["rule"])
 _of_targets = partial(each, "targets", ["target"])

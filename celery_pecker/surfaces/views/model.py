@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from celery_pecker.kernel.errors import PeckerError
 
@@ -150,16 +150,22 @@ class Table:
         ]
 
 
+class Card(NamedTuple):
+    """A figure as people read it."""
+
+    text: str
+    note: str
+    tone: Tone = "success"
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A number that sums up: a card of a page."""
 
     key: str
     label: str
-    text: Callable[[Any], str]
-    """Return the number as people read it, of the view's summary."""
-    note: Callable[[Any], str]
-    tone: Callable[[Any], Tone]
+    read: Callable[[Any], Card]
+    """Return it of the view's summary."""
     order: str = ""
     """What a click on it sorts all rows by."""
 

@@ -20,6 +20,7 @@ from celery_pecker.observers.overview import (
 )
 from celery_pecker.surfaces.views.model import (
     Act,
+    Card,
     Column,
     Figure,
     Filter,
@@ -182,61 +183,43 @@ ANEW = "It begins again, with all its retries."
 # Figures
 
 
-def _running_note(summary: Summary) -> str:
-    retried, stopping = summary.count(Place.RETRYING), summary.count(Place.STOPPING)
+def _running(all_: Summary) -> Card:
+    retried, stopping = all_.count(Place.RETRYING), all_.count(Place.STOPPING)
     parts = [
         plural(retried, "is tried again", "are tried again") if retried else "",
         plural(stopping, "stops", "stop") if stopping else "",
     ]
-    return ", ".join(part for part in parts if part) or "all well"
+    note = ", ".join(part for part in parts if part) or "all well"
+    return Card(count(all_.count(Place.RUNNING)), note)
 
 
-def _waiting_note(summary: Summary) -> str:
-    if summary.oldest_waiting is None:
-        return "none"
-    return f"the oldest for {duration(summary.oldest_waiting)}"
+def _waiting(all_: Summary) -> Card:
+    waiting, oldest = all_.count(Place.WAITING), all_.oldest_waiting
+    note = "none" if oldest is None else f"the oldest for {duration(oldest)}"
+    busy: Tone = "active" if waiting else "success"
+    return Card(count(waiting), note, "danger" if (oldest or 0.0) > LONG_WAIT else busy)
 
 
-def _waiting_tone(summary: Summary) -> Tone:
-    if (summary.oldest_waiting or 0.0) > LONG_WAIT:
-        return "danger"
-    return "active" if summary.count(Place.WAITING) else "success"
+def _parked(all_: Summary) -> Card:
+    parked = all_.count(Place.PARKED)
+    return (
+        Card(count(parked), "need attention", "warning")
+        if parked
+        else Card("0", "none")
+    )
 
 
-def _free_note(summary: Summary) -> str:
-    taking, hosts = len(summary.taking), plural(len(summary.hosts), "host")
-    return f"of {count(summary.capacity)}, on {count(taking)} of {hosts}"
+def _free(all_: Summary) -> Card:
+    hosts = f"{count(len(all_.taking))} of {plural(len(all_.hosts), 'host')}"
+    note = f"of {count(all_.capacity)}, on {hosts}"
+    return Card(count(all_.free), note, "success" if all_.free else "danger")
 
 
 FIGURES = (
-    Figure(
-        "running",
-        "Running",
-        lambda all_: count(all_.count(Place.RUNNING)),
-        _running_note,
-        lambda _: "success",
-    ),
-    Figure(
-        "waiting",
-        "Waiting for a host",
-        lambda all_: count(all_.count(Place.WAITING)),
-        _waiting_note,
-        _waiting_tone,
-    ),
-    Figure(
-        "parked",
-        "Parked",
-        lambda all_: count(all_.count(Place.PARKED)),
-        lambda all_: "need attention" if all_.count(Place.PARKED) else "none",
-        lambda all_: "warning" if all_.count(Place.PARKED) else "success",
-    ),
-    Figure(
-        "free",
-        "Room on hosts",
-        lambda all_: count(all_.free),
-        _free_note,
-        lambda all_: "success" if all_.free else "danger",
-    ),
+    Figure("running", "Running", _running),
+    Figure("waiting", "Waiting for a host", _waiting),
+    Figure("parked", "Parked", _parked),
+    Figure("free", "Room on hosts", _free),
 )
 
 

@@ -8,6 +8,7 @@ from celery_pecker.outbox.operations import Which
 from celery_pecker.outbox.overview import MessageRow, Overview, RelayRow, Summary
 from celery_pecker.surfaces.views.model import (
     Act,
+    Card,
     Column,
     Figure,
     Filter,
@@ -81,66 +82,49 @@ def _drop(database: Database, key: str, user: str) -> str:
 # Figures
 
 
-def _depth_note(summary: Summary) -> str:
-    if summary.oldest is None:
-        return "nothing is due"
-    return f"the oldest for {duration(summary.oldest)}"
+def _depth(all_: Summary) -> Card:
+    oldest = all_.oldest
+    note = "nothing is due" if oldest is None else f"the oldest for {duration(oldest)}"
+    about = "about " if all_.more else ""
+    return Card(about + count(all_.depth), note, "active" if all_.depth else "success")
 
 
-def _drain(summary: Summary) -> str:
-    if summary.drained_in is None:
-        return "never"
-    return duration(summary.drained_in) if summary.depth else "now"
+def _drain(all_: Summary) -> Card:
+    later = f", {plural(all_.later, 'message')} later" if all_.later else ""
+    note = f"{rate(all_.rate)} a second{later}"
+    if all_.drained_in is None:
+        still = "a task stands still; " if all_.rate else ""
+        return Card("never", still + note, "danger")
+    return Card(duration(all_.drained_in) if all_.depth else "now", note)
 
 
-def _drain_note(summary: Summary) -> str:
-    stands = summary.drained_in is None and summary.rate
-    still = "a task stands still; " if stands else ""
-    later = f", {plural(summary.later, 'message')} later" if summary.later else ""
-    return f"{still}{rate(summary.rate)} a second{later}"
+def _parked(all_: Summary) -> Card:
+    if not all_.parked:
+        return Card("0", "none")
+    return Card(count(all_.parked), "need attention", "warning")
 
 
 def _away(summary: Summary) -> list[RelayRow]:
     return [one for one in summary.relays if one.broker is not None]
 
 
-def _relays_note(summary: Summary) -> str:
-    if away := _away(summary):
+def _relays(all_: Summary) -> Card:
+    live = count(len(all_.relays))
+    if away := _away(all_):
         one = away[0]
         more = f" and {count(len(away) - 1)} more" if len(away) > 1 else ""
-        return f"the broker is away for {one.host} {one.pid}{more}: {one.broker}"
-    return "all reach the broker" if summary.relays else "no relay runs"
+        note = f"the broker is away for {one.host} {one.pid}{more}: {one.broker}"
+        return Card(live, note, "danger")
+    if not all_.relays:
+        return Card(live, "no relay runs", "danger")
+    return Card(live, "all reach the broker")
 
 
 FIGURES = (
-    Figure(
-        "depth",
-        "Messages that are due",
-        lambda all_: ("about " if all_.more else "") + count(all_.depth),
-        _depth_note,
-        lambda all_: "active" if all_.depth else "success",
-    ),
-    Figure(
-        "drain",
-        "Empty in",
-        _drain,
-        _drain_note,
-        lambda all_: "danger" if all_.drained_in is None else "success",
-    ),
-    Figure(
-        "parked",
-        "Parked",
-        lambda all_: count(all_.parked),
-        lambda all_: "need attention" if all_.parked else "none",
-        lambda all_: "warning" if all_.parked else "success",
-    ),
-    Figure(
-        "relays",
-        "Live relays",
-        lambda all_: count(len(all_.relays)),
-        _relays_note,
-        lambda all_: "danger" if _away(all_) or not all_.relays else "success",
-    ),
+    Figure("depth", "Messages that are due", _depth),
+    Figure("drain", "Empty in", _drain),
+    Figure("parked", "Parked", _parked),
+    Figure("relays", "Live relays", _relays),
 )
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.overview import EntryRow, Totals
 from celery_pecker.surfaces.views.model import (
+    Card,
     Column,
     Figure,
     Filter,
@@ -82,14 +83,11 @@ def _figure(
         also = totals.unreported if key == "failing" else 0
         return int(getattr(totals, key)) + also
 
-    return Figure(
-        key,
-        label,
-        lambda all_: count(number(all_.totals)),
-        lambda all_: note(all_.totals),
-        lambda all_: tone(all_.totals),
-        order,
-    )
+    def card(all_: Summary) -> Card:
+        totals = all_.totals
+        return Card(count(number(totals)), note(totals), tone(totals))
+
+    return Figure(key, label, card, order)
 
 
 FIGURES = (

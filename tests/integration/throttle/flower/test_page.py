@@ -130,7 +130,7 @@ def test_an_app_without_limits_has_no_such_entry(
     """And no figures; the address says what to set."""
     site = start_over(pecker_dsn=shared_dsn)
     assert "/throttle" not in site.get("/schedules").text
-    assert site.data("/schedules")["rows"] == []
+    assert site.data("/schedules")["rows"] == {"entries": []}
     answer = site.get("/throttle")
     assert answer.status_code == 503
     assert "this app has no throttle_limits" in answer.text
