@@ -8,7 +8,6 @@ AGAIN = 5.0
 """Seconds after which a check that left no record is taken for dead."""
 BATCH = 1_000
 """Calls that one sweep takes at most."""
-DROPS_AFTER = 60.0
-"""Seconds after which a backend hangs up on a call that nobody asks about."""
 DEMO_DROPS_AFTER = 20.0
-"""The same in the demo, which is over before a minute of silence could show."""
+"""Seconds after which a backend hangs up on a call that nobody asks about: in the demo,
+which is over before a minute of silence could show."""

@@ -21,7 +21,7 @@ DAYS = (
 )
 TIMES, TWO = 6, 2
 """Times of the day that are listed one by one."""
-DAY, HOUR, WEEK, YEAR = 24, 60, 7, 12
+DAY, HOUR, YEAR = 24, 60, 12
 LAST_OF_WEEK = 7
 
 

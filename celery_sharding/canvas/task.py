@@ -128,7 +128,6 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     """Acknowledges a message as it begins, if its job stands in the ledger."""
     acks_late = True
     reject_on_worker_lost = True
-    retry_on_worker_lost = False
     max_retries = None
     """Messages that found no database are sent anew until there is one."""
     processor: Processor

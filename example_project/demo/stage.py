@@ -91,7 +91,6 @@ class Stage:
         # Whoever is killed leaves his sign of life behind.
         self._folder = TemporaryDirectory(prefix="meetings-")
         self._calls = calls
-        self._seed = seed
         self.dsn = servers.postgres.dsn
         self._environment = {
             "MEETINGS_DSN": servers.postgres.dsn,

@@ -20,7 +20,7 @@ from celery_pecker.observers.hosts.lives import Life, Lives
 from celery_pecker.observers.hosts.tables import Outcome, Pulse, ReportResult, Tables
 from celery_pecker.observers.lease import Claimed, Trust
 from celery_pecker.observers.model import Report
-from celery_pecker.observers.placement import Looks, Survey
+from celery_pecker.observers.placement import Looks
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +100,6 @@ class Host:
         self._gone = False
         self._left_at: float | None = None
         self._drained_at: float | None = None
-        self._survey: Survey | None = None
         self._looks = 0
         self._connections = 0
         self._differs = False
@@ -333,7 +332,7 @@ class Host:
 
     def _balance(self) -> None:
         """Take what waits and is ours to take; give away what is above our share."""
-        survey = self._survey = self._tables.survey()
+        survey = self._tables.survey()
         mine = survey.of(self._tables.node)
         if mine is None:
             return
