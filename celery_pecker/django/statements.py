@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import connections, transaction
 
 from celery_pecker.kernel.rendering import render
 from celery_pecker.kernel.sql import statements
 
+R = TypeVar("R")
 SECONDS = 5
 """For which a list may be looked for, statement by statement."""
 
@@ -29,6 +30,14 @@ class Alias:
             cursor.execute(text, params)
             rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
             return rows
+
+    def read(self, of: Callable[..., R], label: str, **params: Any) -> Sequence[R]:
+        """Return what is made of each row, of its columns by name."""
+        text = render(statements()[label], self.schema)
+        with connections[self.alias].cursor() as cursor:
+            cursor.execute(text, params)
+            names = [column[0] for column in cursor.description]
+            return [of(**dict(zip(names, row, strict=True))) for row in cursor]
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -271,6 +271,12 @@ def test_schedules_are_run_paused_and_resumed(site: Site, schedules: Schedules) 
             "select name, asked_by from pecker_pending where asked"
         ).fetchall()
         assert asked == [("three", "boss")]
+        connection.execute("update pecker_tasks set epoch = 1 where name = 'two'")
+        connection.execute(
+            "update pecker_declarations set timeout_us = period_us where name = 'two'"
+        )
+        page = site.post(f"{LIST}two/act/", act="run")
+        assert "Not done for two: a run of entry" in page["html"]
     assert [(one.change, one.changed_by) for one in schedules.history("one")] == [
         ("resumed", "boss"),
         ("paused", "boss"),
