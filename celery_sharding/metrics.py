@@ -11,14 +11,14 @@ Needs ``prometheus-client`` (the extra ``metrics``); Flower brings it along.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
-from celery_pecker.surfaces.views.model import Measure, Samples
+from celery_pecker.surfaces.views.model import Measure
 from celery_sharding.errors import Misconfigured, PeckerError
 from celery_sharding.ledger import at
-from celery_sharding.ledger.figures import JobFigures
+from celery_sharding.views import MEASURES
 
 if find_spec("prometheus_client") is None:
     message = (
@@ -36,36 +36,6 @@ FRESH = 1.0
 """Seconds for which what was read is used once more."""
 
 
-def _by(name: str, text: str, label: str, field: str) -> Measure:
-    """Return a measure of what a field counts by the values of a label."""
-
-    def samples(figures: JobFigures) -> Samples:
-        counts: Mapping[str, int] = getattr(figures, field)
-        yield from (([value], count) for value, count in counts.items())
-
-    return Measure(name, text, samples, labels=(label,))
-
-
-MEASURES = (
-    _by("jobs", "Open jobs", "stage", "stages"),
-    _by("jobs_ended_last_day", "Jobs that ended within a day", "outcome", "outcomes"),
-    _by("items", "Items of jobs whose shards run or wait", "state", "items"),
-    _by("tickets", "Rights to run shards", "state", "tickets"),
-    Measure("jobs_paused", "Open jobs that are paused", "paused"),
-    Measure("oldest_job_seconds", "Age of the oldest open job", "oldest"),
-    Measure(
-        "overdue_tickets",
-        "Tickets whose lease or message was lost and not yet taken up",
-        "overdue",
-    ),
-    Measure(
-        "overdue_seconds",
-        "For how long the most overdue ticket has waited for a sweep",
-        "overdue_seconds",
-    ),
-    Measure("executors", "Live workers that run shards", "executors"),
-    Measure("slots", "Shards that they run at once", "slots"),
-)
 UP = Measure("up", "Whether the tables of sharded jobs could be read", bool)
 
 

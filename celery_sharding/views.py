@@ -15,7 +15,9 @@ from celery_pecker.surfaces.views.model import (
     Column,
     Figure,
     Filter,
+    Measure,
     Query,
+    Samples,
     Shown,
     Table,
     View,
@@ -23,6 +25,7 @@ from celery_pecker.surfaces.views.model import (
 from celery_pecker.surfaces.views.phrases import count, duration, plural, rate
 from celery_sharding.errors import InstanceNotFound, JobNotFound
 from celery_sharding.ledger import Ledger
+from celery_sharding.ledger.figures import JobFigures
 from celery_sharding.ledger.grid import LETTERS
 from celery_sharding.ledger.rows import ErrorRow, JobRow, ShardRow, Totals
 from celery_sharding.model import Stage
@@ -259,6 +262,40 @@ JOB_FIGURES = (
 )
 
 
+# Metrics
+
+
+def _by(name: str, text: str, label: str, field: str) -> Measure:
+    """Return a measure of what a field counts by the values of a label."""
+
+    def samples(figures: JobFigures) -> Samples:
+        yield from (([one], number) for one, number in getattr(figures, field).items())
+
+    return Measure(name, text, samples, labels=(label,))
+
+
+MEASURES = (
+    _by("jobs", "Open jobs", "stage", "stages"),
+    _by("jobs_ended_last_day", "Jobs that ended within a day", "outcome", "outcomes"),
+    _by("items", "Items of jobs whose shards run or wait", "state", "items"),
+    _by("tickets", "Rights to run shards", "state", "tickets"),
+    Measure("jobs_paused", "Open jobs that are paused", "paused"),
+    Measure("oldest_job_seconds", "Age of the oldest open job", "oldest"),
+    Measure(
+        "overdue_tickets",
+        "Tickets whose lease or message was lost and not yet taken up",
+        "overdue",
+    ),
+    Measure(
+        "overdue_seconds",
+        "For how long the most overdue ticket has waited for a sweep",
+        "overdue_seconds",
+    ),
+    Measure("executors", "Live workers that run shards", "executors"),
+    Measure("slots", "Shards that they run at once", "slots"),
+)
+
+
 # Tables
 
 
@@ -443,6 +480,7 @@ JOBS = View(
     read=read_jobs,
     tables=(JOBS_TABLE,),
     figures=FIGURES,
+    measures=MEASURES,
 )
 JOB = View(
     name="sharding-job",

@@ -78,6 +78,8 @@ def listed(names: Iterator[str]) -> str:
 def metrics(measures: Sequence[Measure]) -> str:
     """Return the names under which measures are read."""
     package = "throttle" if measures is THROTTLES else "celery_pecker"
+    if measures is JOBS.measures:
+        package = "celery_sharding"
     return listed(
         f"{package}_{one.name}{'_total' if one.counter else ''}" for one in measures
     )

@@ -15,13 +15,13 @@ page was open, or Prometheus read its figures.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery
 
+from celery_pecker.surfaces.console.documents import plain
 from celery_pecker.surfaces.flower.pages import Unreadable
 from celery_pecker.surfaces.flower.rendering import page, rows_of
 from celery_pecker.surfaces.views.model import Query, Shown, View
@@ -114,10 +114,7 @@ def database(
     """Return a database as JSON has it."""
     points = [None if one is None else one.get(status.name) for one in past]
     return {
-        **asdict(status),
-        "traffic": status.traffic._asdict(),
-        "outside": status.outside._asdict(),
-        "fast": status.fast._asdict(),
+        **plain(status),
         "amounts": amounts(status),
         "flow": " · ".join(flow(status)),
         "workers": rows_of(WORKERS, status.workers[:ROWS]),
