@@ -122,9 +122,11 @@ class Overview:
         Two processes or so report of a slot, and a page that was closed early (a
         replica ended, a worker reported once) holds fewer than 60.
         """
-        rows = self._database.run("read_reports", name=name, limit=limit // 10 + 20)
-        hosts = {row[1]: row[2] for row in rows if row[2] is not None}
-        return slots([(row[0], row[1], *row[3:]) for row in rows], hosts, limit)
+        most = limit // 10 + 20
+        rows = self._database.read(
+            SimpleNamespace, "read_reports", name=name, limit=most
+        )
+        return slots(rows, limit)
 
     def outcomes(self, names: Sequence[str]) -> dict[str, Outcomes]:
         """Return how the runs of entries ended; only of those that have a report."""

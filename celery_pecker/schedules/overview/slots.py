@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from celery_pecker.schedules.history import Report, SlotReport, merge
@@ -18,38 +17,37 @@ def named(number: int) -> str:
     return f"report {number}" if report is None else report.name.lower()
 
 
-def slots(
-    rows: Sequence[Sequence[Any]], hosts: Mapping[uuid.UUID, str], limit: int
-) -> list[SlotRow]:
+def slots(rows: Sequence[Any], limit: int) -> list[SlotRow]:
     """Return one row for each slot that was reported of, newest first."""
+    hosts = {row.holder: row.host for row in rows if row.host is not None}
     records = merge(_reports(rows))
     return [
         SlotRow(
             due_us=due_us,
             era=era,
-            epoch=records[era, due_us].top.epoch,
-            late_us=records[era, due_us].late_us,
-            state=records[era, due_us].state.name.lower(),
-            at_us=records[era, due_us].top.at_us,
-            holder=records[era, due_us].top.holder,
-            host=hosts.get(records[era, due_us].top.holder),
+            epoch=record.top.epoch,
+            late_us=record.late_us,
+            state=record.state.name.lower(),
+            at_us=record.top.at_us,
+            holder=record.top.holder,
+            host=hosts.get(record.top.holder),
         )
-        for era, due_us in sorted(records, reverse=True)[:limit]
+        for (era, due_us), record in sorted(records.items(), reverse=True)[:limit]
     ]
 
 
-def _reports(rows: Iterable[Sequence[Any]]) -> Iterator[SlotReport]:
-    for era, holder, dues, epochs, ats, reports in rows:
+def _reports(rows: Iterable[Any]) -> Iterator[SlotReport]:
+    for row in rows:
         for due_us, epoch, at_us, number in zip(
-            dues, epochs, ats, reports, strict=False
+            row.due_us, row.epoch, row.at_us, row.report, strict=False
         ):
             report = _KNOWN.get(number)
             if report is not None:  # else of a version to come
                 yield SlotReport(
                     due_us=due_us,
-                    era=era,
+                    era=row.era,
                     epoch=epoch,
                     at_us=at_us,
                     report=report,
-                    holder=holder,
+                    holder=row.holder,
                 )
