@@ -152,7 +152,7 @@ GUARDS = (
     Guard(
         "stored: options of rows are checked when running",
         "celery_pecker/schedules/replica/compose.py",
-        "        check_running(message.options, self._timings.allow_list)\n",
+        "        check_running(row.options, self._timings.allow_list)\n",
         "",
         "tests/integration/schedules/test_stored_rules.py"
         "::test_what_another_app_stored_does_not_run",

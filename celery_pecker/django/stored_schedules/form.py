@@ -16,6 +16,7 @@ from celery_pecker.django.models import Schedule
 from celery_pecker.django.stored_schedules.rows import row
 from celery_pecker.django.stored_schedules.store import Store, schedules
 from celery_pecker.kernel.errors import InvalidField, PeckerError, VersionConflict
+from celery_pecker.schedules.declarations import STORED
 from celery_pecker.schedules.stored import fields
 from celery_pecker.schedules.stored.fields import Preview
 from celery_pecker.schedules.stored.form_fields import FIELDS, NAMES, Field
@@ -24,7 +25,6 @@ from celery_pecker.surfaces.views.schedules import Difference, differences
 
 LISTS = {"task": "pecker-names", "zone": "pecker-zones"}
 """Lists of the page that a browser offers below a field."""
-POLICIES = ("timeout", "delivery", "misfire", "grace", "catch_up")
 RENAMES = "Another name renames it: last run, pause and history stay with it"
 FIELDSETS = (
     (None, {"fields": ["name", "task"]}),
@@ -36,7 +36,7 @@ FIELDSETS = (
     ("What the task gets", {"fields": ["args", "kwargs", "options"]}),
     (
         "Policies",
-        {"classes": ["collapse"], "fields": ["timeout", "run", *POLICIES[1:]]},
+        {"classes": ["collapse"], "fields": ["timeout", "run", *STORED[1:]]},
     ),
 )
 LAST = ("paused", "version")

@@ -14,7 +14,13 @@ from celery_pecker.django.stored_schedules.store import reading, schedules
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.stored.model import ScheduleRow
-from celery_pecker.schedules.stored.rows import Current
+from celery_pecker.schedules.stored.rows import DOCUMENTS, Current
+
+COLUMNS = (
+    *("name", "task", "run", "once", "once_at", "removed_at", "created_at"),
+    *("changed_at", "changed_by", "ran", "by_code"),
+)
+"""What `Current` has of the same name."""
 
 
 def hot(**where: Any) -> Any:
@@ -70,29 +76,16 @@ def readable(*parts: Any) -> bool:
 
 def _current(schedule: Any) -> Current:
     executed_at = schedule.executed_at
+    same: dict[str, Any] = {column: getattr(schedule, column) for column in COLUMNS}
+    same |= {part: json.dumps(getattr(schedule, part)) for part in DOCUMENTS}
     return Current(
         now_us=to_us(schedule.now),
         who="",
         owner=None,
-        name=schedule.name,
-        task=schedule.task,
-        args=json.dumps(schedule.args),
-        kwargs=json.dumps(schedule.kwargs),
-        options=json.dumps(schedule.options),
-        schedule=json.dumps(schedule.schedule),
-        policies=json.dumps(schedule.policies),
-        run=schedule.run,
         start=schedule.starts_at,
         end=schedule.ends_at,
-        once=schedule.once,
-        once_at=schedule.once_at,
         stored_version=schedule.version,
-        removed_at=schedule.removed_at,
-        created_at=schedule.created_at,
-        changed_at=schedule.changed_at,
-        changed_by=schedule.changed_by,
         executed_us=None if executed_at is None else to_us(executed_at),
-        ran=schedule.ran,
         stored_paused=schedule.paused,
-        by_code=schedule.by_code,
+        **same,
     )

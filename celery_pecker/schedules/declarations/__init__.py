@@ -36,12 +36,13 @@ from celery_pecker.schedules.declarations.validation import (
 )
 
 if TYPE_CHECKING:
-    from celery_pecker.schedules.declarations.policies import POLICIES, policy
+    from celery_pecker.schedules.declarations.policies import POLICIES, STORED, policy
     from celery_pecker.schedules.declarations.reading import entries
 
 __all__ = [
     "KEYS",
     "POLICIES",
+    "STORED",
     "BeatSchedule",
     "PeckerEntry",
     "add_entries",
@@ -61,6 +62,7 @@ __getattr__, __dir__ = _lazy_names(
     globals(),
     {
         "POLICIES": ("policies", "POLICIES"),
+        "STORED": ("policies", "STORED"),
         "policy": ("policies", "policy"),
         "entries": ("reading", "entries"),
     },

@@ -25,7 +25,9 @@ MINUTE_US = 60 * SECOND
 LOCAL_SHARE = 0.9
 """Of the period: the timeout of a local run that was given none, so that its thread
 is free, and its deadline over, when the next slot comes."""
-POLICIES = ("timeout", "delivery", "misfire", "grace", "catch_up", "run")
+STORED = ("timeout", "delivery", "misfire", "grace", "catch_up")
+"""Policies of a stored schedule, whose `run` is a column."""
+POLICIES = (*STORED, "run")
 
 
 def policy(

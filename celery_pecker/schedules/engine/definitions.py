@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from celery_pecker.schedules.engine.model import Entry, Message, StoredSchedule
+from celery_pecker.schedules.engine.model import Entry, StoredSchedule
 
 
 class Definitions(Protocol):
@@ -14,7 +14,7 @@ class Definitions(Protocol):
         """Return the entry; raise whatever is wrong with the row."""
         ...
 
-    def build(self, message: Message) -> None:
+    def build(self, row: StoredSchedule) -> None:
         """Build the message; raise BrokerUnavailable, or what is wrong with the row."""
         ...
 

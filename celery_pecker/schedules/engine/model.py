@@ -191,17 +191,10 @@ class StoredSchedule:
     """When it is to run, if that is once."""
     row: Row | None
     """What its row in pecker_tasks says; None: there is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What the message of a stored schedule is made of."""
-
-    name: str
-    task: str
-    args: Any
-    kwargs: Any
-    options: Any
+    args: Any = None
+    """With kwargs and options: what its message is made of, if it was asked for."""
+    kwargs: Any = None
+    options: Any = None
 
 
 @dataclass(frozen=True, slots=True)

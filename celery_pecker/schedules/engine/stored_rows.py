@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from celery_pecker.kernel.database import Database
-from celery_pecker.schedules.engine.model import Entry, Message, Row, StoredSchedule
+from celery_pecker.schedules.engine.model import Entry, Row, StoredSchedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Page:
 
 def _stored(row: tuple[Any, ...]) -> StoredSchedule:
     hot = None if row[18] is None else Row(*row[18:24])
-    return StoredSchedule(*(*row[5:18], hot))
+    return StoredSchedule(*(*row[5:18], hot, *row[24:]))
 
 
 class StoredRows:
@@ -75,12 +75,10 @@ class StoredRows:
         )
         return Page.of(rows)
 
-    def read_schedules(self, names: Sequence[str]) -> tuple[Page, dict[str, Message]]:
+    def read_schedules(self, names: Sequence[str]) -> Page:
         """Return stored schedules by name, with what their messages are made of."""
         rows = self._database.run("read_schedules", names=[*names], now=self._now())
-        page = Page.of(rows)
-        made = [Message(row[5], row[11], *row[-3:]) for row in rows if row[5]]
-        return page, {one.name: one for one in made}
+        return Page.of(rows)
 
     def take_over(self, names: Sequence[str], *, term: float) -> list[str]:
         """Let code's definition of these count; return those that were stored ones."""

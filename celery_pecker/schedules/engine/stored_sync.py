@@ -25,7 +25,6 @@ from celery_pecker.schedules.engine.definitions import Definitions
 from celery_pecker.schedules.engine.model import (
     NEVER_US,
     Entry,
-    Message,
     StoredSchedule,
 )
 from celery_pecker.schedules.engine.stored_rows import Page, StoredRows
@@ -153,13 +152,13 @@ class StoredSync:
         knows, code = self._agenda.knows, self._code
         wanted = [one for one in {*names} if not knows(one) and one not in code]
         if wanted and self.loaded:
-            page, _ = self._rows.read_schedules(wanted[:CHUNK])
+            page = self._rows.read_schedules(wanted[:CHUNK])
             for row in page.rows:
                 self._apply(row, page.now_us)
 
     def read(self, names: Sequence[str]) -> list[Entry]:
         """Return these as entries, as far as they can be read."""
-        page, _ = self._rows.read_schedules(names)
+        page = self._rows.read_schedules(names)
         tried = [user_code.tried(self._definitions.entry, row) for row in page.rows]
         return [entry for entry, _ in tried if entry is not None]
 
@@ -270,7 +269,7 @@ class StoredSync:
         One that was edited meanwhile is followed now, and left out of this claim.
         """
         sent = self._time.now()
-        page, messages = self._rows.read_schedules(names)
+        page = self._rows.read_schedules(names)
         self._time.observe(page.now_us, sent=sent)
         rows = {row.name: row for row in page.rows}
         for name in names:
@@ -283,14 +282,14 @@ class StoredSync:
             ):
                 self._apply(row, page.now_us)
             else:
-                self._build_one(row, messages[name])
+                self._build_one(row)
         while len(self._built) > BUILT:
             oldest = next(iter(self._built))
             del self._built[oldest]
             self._definitions.forget(oldest)
 
-    def _build_one(self, row: StoredSchedule, message: Message) -> None:
-        _, error = user_code.tried(self._definitions.build, message)
+    def _build_one(self, row: StoredSchedule) -> None:
+        _, error = user_code.tried(self._definitions.build, row)
         if isinstance(error, BrokerUnavailable):
             raise error
         if error is not None:

@@ -76,7 +76,7 @@ class StoredInstants:
             self._before, self._known, self._since = self._known, {}, now
         new = [slot for slot in slots if self._of(slot) is None][:READ_AT_ONCE]
         if new:
-            page, _ = self._rows.read_schedules([slot.name for slot in new])
+            page = self._rows.read_schedules([slot.name for slot in new])
             rows = {row.name: row for row in page.rows}
             for slot in new:
                 row = rows.get(slot.name)

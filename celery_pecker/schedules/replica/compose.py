@@ -15,7 +15,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.user_code import Exited, no_exit
 from celery_pecker.schedules import tracing
 from celery_pecker.schedules.declarations import PeckerEntry
-from celery_pecker.schedules.engine.model import Entry, Message, StoredSchedule
+from celery_pecker.schedules.engine.model import Entry, StoredSchedule
 from celery_pecker.schedules.engine.pending_writes import PendingWrites
 from celery_pecker.schedules.engine.sending import Sending
 from celery_pecker.schedules.engine.service import Service
@@ -59,26 +59,26 @@ class Definitions:
             message = f"stored schedule {row.name!r} raised {error!r}"
             raise Exited(message) from error
 
-    def build(self, message: Message) -> None:
+    def build(self, row: StoredSchedule) -> None:
         """Build the message; raise BrokerUnavailable, or what is wrong with the row."""
-        where = f"stored schedule {message.name!r}"
+        where = f"stored schedule {row.name!r}"
         for key, kind, allowed in (
             ("args", list, "a list"),
             ("kwargs", dict, "an object"),
         ):
-            value = getattr(message, key)
+            value = getattr(row, key)
             if not isinstance(value, kind):
                 text = f"{where}: {key} is {value!r}; allowed is {allowed}"
                 raise Misconfigured(text)
-        check_running(message.options, self._timings.allow_list)
+        check_running(row.options, self._timings.allow_list)
         with no_exit(where):
             entry = PeckerEntry(
-                name=message.name,
-                task=message.task,
+                name=row.name,
+                task=row.task,
                 schedule=1.0,  # never read: the agenda has its due instants
-                args=tuple(message.args),
-                kwargs=message.kwargs,
-                options=message.options,
+                args=tuple(row.args),
+                kwargs=row.kwargs,
+                options=row.options,
                 app=self._app,
             )
             wrong = self._destination.prepare(entry)

@@ -13,19 +13,19 @@ from celery_pecker.kernel.adapters.adapter import Flow
 from celery_pecker.kernel.adapters.calls import awaited
 from celery_pecker.kernel.adapters.per_app import PerApp
 from celery_pecker.kernel.clock import SYSTEM, to_us
-from celery_pecker.schedules.declarations import storable
+from celery_pecker.schedules.declarations import STORED, storable
 from celery_pecker.schedules.engine.model import Delivery, Misfire, RunMode
-from celery_pecker.schedules.stored.arguments import POLICIES, Arguments
+from celery_pecker.schedules.stored.arguments import Arguments
 from celery_pecker.schedules.stored.checks import (
     check_by,
     check_name,
     check_version,
     refuse,
 )
-from celery_pecker.schedules.stored.definition import Definition, Validator
+from celery_pecker.schedules.stored.definition import Validator
 from celery_pecker.schedules.stored.edit_plan import Edit
 from celery_pecker.schedules.stored.edits import Edits, Outcomes
-from celery_pecker.schedules.stored.model import Changes, Rows, ScheduleRow
+from celery_pecker.schedules.stored.model import Changes, Definition, Rows, ScheduleRow
 from celery_pecker.schedules.stored.timings import Timings, next_runs
 
 Seconds = float | timedelta
@@ -127,7 +127,7 @@ class Schedules(PerApp):
             args=args,
             kwargs=kwargs,
             options=options,
-            policies=dict(zip(POLICIES, policies, strict=True)),
+            policies=dict(zip(STORED, policies, strict=True)),
             run=run,
             start=start,
             end=end,
@@ -390,15 +390,7 @@ class Schedules(PerApp):
             end=end,
             once=once,
         )
-        entry = self.timings.entry(
-            name,
-            task=wanted.task,
-            schedule=wanted.schedule,
-            policies={},
-            run=wanted.run,
-            start=wanted.start,
-            end=wanted.end,
-        )
+        entry = self.timings.of_definition(wanted)
         return next_runs(entry, to_us(SYSTEM.now()), 1 if wanted.once else count)
 
     def check(

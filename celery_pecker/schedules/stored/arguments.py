@@ -9,18 +9,17 @@ from typing import Any
 from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import InvalidField
-from celery_pecker.schedules.declarations import add_entries
+from celery_pecker.schedules.declarations import STORED, add_entries
 from celery_pecker.schedules.stored.checks import (
     check_by,
     check_name,
     check_version,
     refuse,
 )
-from celery_pecker.schedules.stored.definition import Definition, Validator
+from celery_pecker.schedules.stored.definition import Validator
 from celery_pecker.schedules.stored.edit_plan import Edit
 from celery_pecker.schedules.stored.edits import MOST
-
-POLICIES = ("timeout", "delivery", "misfire", "grace", "catch_up")
+from celery_pecker.schedules.stored.model import Definition
 
 
 class Arguments:
@@ -43,7 +42,7 @@ class Arguments:
         edit = self.edit(
             fields["name"], *(fields.pop(key) for key in ("version", "by", "paused"))
         )
-        policies = {key: fields.pop(key, None) for key in POLICIES}
+        policies = {key: fields.pop(key, None) for key in STORED}
         return self._validator.check(policies=policies, **fields), edit
 
     def several(

@@ -5,9 +5,7 @@ Nothing here asks a server: what can be wrong with a definition is refused befor
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,41 +13,11 @@ from celery_pecker.schedules.declarations import storable
 from celery_pecker.schedules.stored import options as options_of
 from celery_pecker.schedules.stored import schedule_to_json
 from celery_pecker.schedules.stored.checks import check_name, checked_json, refuse
+from celery_pecker.schedules.stored.model import Definition
 from celery_pecker.schedules.stored.timings import Timings
 
 FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 DURATIONS = ("timeout", "grace")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
-    """A stored schedule as people define it, checked."""
-
-    name: str
-    task: str
-    args: list[Any]
-    kwargs: dict[str, Any]
-    options: dict[str, Any]
-    schedule: dict[str, Any]
-    policies: dict[str, Any]
-    run: str
-    start: datetime | None
-    end: datetime | None
-    once: bool
-
-    def document(self) -> dict[str, Any]:
-        """Return it as JSON, for the history."""
-        plain = asdict(self)
-        del plain["name"]
-        for key in ("start", "end"):
-            plain[key] = plain[key] and plain[key].isoformat()
-        return plain
-
-    @property
-    def timing(self) -> tuple[object, ...]:
-        """What decides when it is due: where an edit changes it, slots count anew."""
-        when = json.dumps(self.schedule, sort_keys=True)
-        return when, self.start, self.end, self.once
 
 
 class Validator:
@@ -118,16 +86,8 @@ class Validator:
             end=last,
             once=once,
         )
-        self._timings.entry(
-            name,
-            task=task,
-            schedule=document,
-            policies=definition.policies,
-            run=definition.run,
-            start=first,
-            end=last,
-            once_at=LAST if once and "once" not in document else None,
-        )
+        once_at = LAST if once and "once" not in document else None
+        self._timings.of_definition(definition, once_at)
         return definition
 
     def instant(self, field: str, value: Any) -> datetime | None:

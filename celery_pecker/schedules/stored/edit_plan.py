@@ -12,8 +12,7 @@ from celery_pecker.kernel.errors import InvalidField, VersionConflict
 from celery_pecker.schedules.engine.grid import latest
 from celery_pecker.schedules.engine.model import NEVER_US, Entry
 from celery_pecker.schedules.stored import anchor
-from celery_pecker.schedules.stored.definition import Definition
-from celery_pecker.schedules.stored.model import ScheduleRow
+from celery_pecker.schedules.stored.model import Definition, ScheduleRow
 from celery_pecker.schedules.stored.rows import Current, Reading
 from celery_pecker.schedules.stored.timings import Timings, following
 
@@ -107,7 +106,9 @@ class EditPlanner:
         if "once" in wanted.schedule:
             at_us = to_us(datetime.fromisoformat(wanted.schedule["once"]))
             if same and current.once_at is not None:
-                return current.once_at, self._entry(wanted, current.once_at)
+                return current.once_at, self._timings.of_definition(
+                    wanted, current.once_at
+                )
             if current.now_us - at_us > LATE_US:
                 now = from_us(current.now_us).isoformat()
                 message = (
@@ -116,10 +117,10 @@ class EditPlanner:
                 )
                 raise InvalidField(message, field="schedule")
             at_us = max(at_us, after_us + 1)
-            return from_us(at_us), self._entry(wanted, from_us(at_us))
+            return from_us(at_us), self._timings.of_definition(wanted, from_us(at_us))
         if same:
-            return current.once_at, self._entry(wanted, current.once_at)
-        entry = self._entry(wanted, None)
+            return current.once_at, self._timings.of_definition(wanted, current.once_at)
+        entry = self._timings.of_definition(wanted, None)
         period_us = anchor.period_of(entry)
         if period_us is not None and current.there and not wanted.once:
             after_us = latest(current.executed_us or after_us, period_us, after_us)
@@ -134,19 +135,7 @@ class EditPlanner:
             raise InvalidField(message, field=field)
         if not wanted.once:
             return None, entry
-        return from_us(next_us), self._entry(wanted, from_us(next_us))
-
-    def _entry(self, wanted: Definition, once_at: datetime | None) -> Entry:
-        return self._timings.entry(
-            wanted.name,
-            task=wanted.task,
-            schedule=wanted.schedule,
-            policies=wanted.policies,
-            run=wanted.run,
-            start=wanted.start,
-            end=wanted.end,
-            once_at=once_at,
-        )
+        return from_us(next_us), self._timings.of_definition(wanted, from_us(next_us))
 
     def _same(self, wanted: Definition, current: Current) -> bool:
         """Return whether an edit leaves alone when the entry is due.

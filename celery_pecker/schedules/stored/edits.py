@@ -25,7 +25,6 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.kernel.rendering import render
 from celery_pecker.kernel.sql import statements
-from celery_pecker.schedules.stored.definition import Definition
 from celery_pecker.schedules.stored.edit_plan import (
     RIVALS,
     Edit,
@@ -33,7 +32,13 @@ from celery_pecker.schedules.stored.edit_plan import (
     PlannedEdit,
     check_version,
 )
-from celery_pecker.schedules.stored.model import Change, Changes, Rows, ScheduleRow
+from celery_pecker.schedules.stored.model import (
+    Change,
+    Changes,
+    Definition,
+    Rows,
+    ScheduleRow,
+)
 from celery_pecker.schedules.stored.renaming import Renaming
 from celery_pecker.schedules.stored.rows import Current, Reading
 from celery_pecker.schedules.stored.timings import Timings

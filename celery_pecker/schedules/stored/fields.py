@@ -15,9 +15,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
+from celery_pecker.schedules.declarations import STORED
 from celery_pecker.schedules.stored import schedule_from_json, schedule_to_json
 from celery_pecker.schedules.stored.app import Schedules
-from celery_pecker.schedules.stored.arguments import POLICIES
 from celery_pecker.schedules.stored.checks import refuse
 from celery_pecker.schedules.stored.form_fields import KINDS, NAMES
 from celery_pecker.schedules.stored.model import BY_CODE, ScheduleRow
@@ -80,7 +80,7 @@ def texts(row: ScheduleRow) -> dict[str, str]:
     filled |= {"name": row.name, "task": row.task, "run": row.run}
     policies: Any = row.policies
     pairs = policies.items() if isinstance(policies, dict) else ()
-    filled |= {key: str(value) for key, value in pairs if key in POLICIES}
+    filled |= {key: str(value) for key, value in pairs if key in STORED}
     filled |= {
         "args": json.dumps(row.args) if row.args else "",
         "kwargs": json.dumps(row.kwargs) if row.kwargs else "",
@@ -127,7 +127,7 @@ def preview(
             options["name"],
             task=options["task"],
             schedule=options["schedule"],
-            policies={key: options.get(key) for key in POLICIES},
+            policies={key: options.get(key) for key in STORED},
             **{
                 key: options[key]
                 for key in ("args", "kwargs", "options", "run", "start", "end", "once")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -13,8 +14,8 @@ BY_CODE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleRow:
-    """A stored schedule. Instants are aware, UTC."""
+class Definition:
+    """A stored schedule as people define it, checked."""
 
     name: str
     task: str
@@ -23,14 +24,34 @@ class ScheduleRow:
     options: dict[str, Any]
     schedule: dict[str, Any]
     """As JSON: one key names its kind."""
-    words: str
-    """The schedule in a sentence."""
     policies: dict[str, Any]
     """timeout, delivery, misfire, grace and catch_up, as far as they were chosen."""
     run: str
     start: datetime | None
     end: datetime | None
     once: bool
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON, for the history."""
+        plain = asdict(self)
+        del plain["name"]
+        for key in ("start", "end"):
+            plain[key] = plain[key] and plain[key].isoformat()
+        return plain
+
+    @property
+    def timing(self) -> tuple[object, ...]:
+        """What decides when it is due: where an edit changes it, slots count anew."""
+        when = json.dumps(self.schedule, sort_keys=True)
+        return when, self.start, self.end, self.once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRow(Definition):
+    """A stored schedule. Instants are aware, UTC."""
+
+    words: str
+    """The schedule in a sentence."""
     once_at: datetime | None
     paused: bool
     version: int

@@ -21,14 +21,13 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.schedules.engine.model import Entry
 from celery_pecker.schedules.stored import anchor
-from celery_pecker.schedules.stored.definition import Definition
 from celery_pecker.schedules.stored.edit_plan import (
     RIVALS,
     Edit,
     check_version,
     refuse_code,
 )
-from celery_pecker.schedules.stored.model import ScheduleRow
+from celery_pecker.schedules.stored.model import Definition, ScheduleRow
 from celery_pecker.schedules.stored.rows import Current, Reading
 
 Ask = Callable[[str, Mapping[str, object]], Statement]

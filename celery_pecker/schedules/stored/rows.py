@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.engine.model import NEVER_US, Entry
-from celery_pecker.schedules.stored.definition import Definition
-from celery_pecker.schedules.stored.model import BY_CODE, ScheduleRow
+from celery_pecker.schedules.stored.model import BY_CODE, Definition, ScheduleRow
 from celery_pecker.schedules.stored.options import check_running, check_task
 from celery_pecker.schedules.stored.timings import Timings, following
+
+DOCUMENTS = ("args", "kwargs", "options", "schedule", "policies")
+"""Columns of JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,19 @@ class Current:
         return bool(self.stored_paused)
 
 
+def _decoded(current: Current) -> dict[str, Any]:
+    """Return the fields of a row's definition."""
+    return {
+        "name": current.name,
+        "task": current.task or "",
+        "run": current.run,
+        "start": _utc(current.start),
+        "end": _utc(current.end),
+        "once": current.once,
+        **{part: json.loads(getattr(current, part)) for part in DOCUMENTS},
+    }
+
+
 class Reading:
     """Reads rows; nothing that stands in one of them is an error."""
 
@@ -87,19 +102,7 @@ class Reading:
         """Return the definition of a row; None if the row cannot be read."""
         if self.entry(current) is None:
             return None
-        return Definition(
-            name=current.name,
-            task=current.task or "",
-            args=json.loads(current.args),
-            kwargs=json.loads(current.kwargs),
-            options=json.loads(current.options),
-            schedule=json.loads(current.schedule),
-            policies=json.loads(current.policies),
-            run=current.run,
-            start=_utc(current.start),
-            end=_utc(current.end),
-            once=current.once,
-        )
+        return Definition(**_decoded(current))
 
     def row(self, current: Current) -> ScheduleRow:
         """Return a row for people."""
@@ -111,7 +114,7 @@ class Reading:
         except Misconfigured as error:
             does = "cannot be read" if entry is None else "does not run"
             problem = f"{does}: {error}"
-        return self._shown(current, json.loads(current.schedule), entry, problem)
+        return self._shown(current, entry, problem)
 
     def written(
         self,
@@ -128,17 +131,10 @@ class Reading:
         if executed_at is not None:
             executed_us = to_us(executed_at)
         paused = values["paused"]
-        after = Current(
-            now_us=current.now_us,
-            who=current.who,
-            owner=current.owner,
+        after = replace(
+            current,
             name=wanted.name,
             task=wanted.task,
-            args=values["args"],
-            kwargs=values["kwargs"],
-            options=values["options"],
-            schedule=values["schedule"],
-            policies=values["policies"],
             run=wanted.run,
             start=wanted.start,
             end=wanted.end,
@@ -153,8 +149,9 @@ class Reading:
             ran=current.ran and executed_us == current.executed_us,
             stored_paused=current.paused if paused is None else paused,
             by_code=False,
+            **{part: values[part] for part in DOCUMENTS},
         )
-        return self._shown(after, wanted.schedule, entry, None)
+        return self._shown(after, entry, None)
 
     def _entry(self, current: Current, name: str) -> Entry:
         return self._timings.entry(
@@ -169,16 +166,16 @@ class Reading:
         )
 
     def _shown(
-        self, current: Current, schedule: Any, entry: Entry | None, problem: str | None
+        self, current: Current, entry: Entry | None, problem: str | None
     ) -> ScheduleRow:
-        once_at = _utc(current.once_at)
+        decoded, once_at = _decoded(current), _utc(current.once_at)
         words = ""
         if entry is not None:
             words = self._timings.words(
                 current.name,
-                schedule,
-                start=_utc(current.start),
-                end=_utc(current.end),
+                decoded["schedule"],
+                start=decoded["start"],
+                end=decoded["end"],
                 once=current.once,
                 once_at=once_at,
             )
@@ -187,18 +184,8 @@ class Reading:
         if entry is not None and executed_us is not None and not current.paused:
             next_due = _next(entry, executed_us, current.now_us)
         return ScheduleRow(
-            name=current.name,
-            task=current.task or "",
-            args=json.loads(current.args),
-            kwargs=json.loads(current.kwargs),
-            options=json.loads(current.options),
-            schedule=schedule,
+            **decoded,
             words=words,
-            policies=json.loads(current.policies),
-            run=current.run,
-            start=_utc(current.start),
-            end=_utc(current.end),
-            once=current.once,
             once_at=once_at,
             paused=current.paused,
             version=current.version,

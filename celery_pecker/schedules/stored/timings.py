@@ -20,7 +20,7 @@ from celery.schedules import schedule
 from celery_pecker.calendars import Jittered, Splayed
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
-from celery_pecker.schedules.declarations import POLICIES, policy
+from celery_pecker.schedules.declarations import STORED, policy
 from celery_pecker.schedules.engine.bounds import Bounded, Grid, Single
 from celery_pecker.schedules.engine.grid import latest
 from celery_pecker.schedules.engine.model import (
@@ -39,6 +39,7 @@ from celery_pecker.schedules.recurrence import (
     recurrence,
 )
 from celery_pecker.schedules.stored import schedule_from_json
+from celery_pecker.schedules.stored.model import Definition
 from celery_pecker.schedules.stored.options import check_task
 
 SECOND = 1_000_000
@@ -104,6 +105,21 @@ class Timings:
             recurrence=recurs,
             version=version,
             edit=edit,
+        )
+
+    def of_definition(
+        self, wanted: Definition, once_at: datetime | None = None
+    ) -> Entry:
+        """Return the entry of a definition; raise as `entry` does."""
+        return self.entry(
+            wanted.name,
+            task=wanted.task,
+            schedule=wanted.schedule,
+            policies=wanted.policies,
+            run=wanted.run,
+            start=wanted.start,
+            end=wanted.end,
+            once_at=once_at,
         )
 
     def of_row(self, row: StoredSchedule) -> Entry:
@@ -206,8 +222,8 @@ class Timings:
             message = f"policies are {policies!r}; allowed is an object"
             raise InvalidField(message, field="policies")
         for key in policies:
-            if key not in POLICIES or key == "run":
-                allowed = ", ".join(one for one in POLICIES if one != "run")
+            if key not in STORED:
+                allowed = ", ".join(STORED)
                 message = f"policies has {key!r}; allowed are {allowed}"
                 raise InvalidField(message, field="policies")
         wanted = {"run": run, **policies}

@@ -40,14 +40,7 @@ def stored_entry(context: Context, name: str) -> Entry | None:
     row = context.schedules.get(name)
     if row is None:
         return None
-    entry = context.schedules.timings.entry(
-        name,
-        task=row.task,
-        schedule=row.schedule,
-        policies=row.policies,
-        run=row.run,
-        start=row.start,
-        end=row.end,
-        once_at=row.once_at if row.once else None,
+    entry = context.schedules.timings.of_definition(
+        row, row.once_at if row.once else None
     )
     return replace(entry, words=row.words)
