@@ -1,7 +1,8 @@
 """Redis and RabbitMQ: how messages get there, and how workers outlive a restart.
 
-===============  =====================================================================
-``publisher``    puts many messages on the broker in one go
-``redis_guard``  a worker lives through a restart of Redis, and so does what it holds
-===============  =====================================================================
+=============  =======================================================================
+``publisher``  puts many messages on whatever broker in one go
+``redis``      Redis to the publisher; a worker lives through a restart of it
+``rabbitmq``   RabbitMQ to the publisher
+=============  =======================================================================
 """

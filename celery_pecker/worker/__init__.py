@@ -5,7 +5,7 @@ the broker:
 
 ============================  ==========================================================
 ``RedisGuardStep``            a worker on Redis survives a restart of it, and so does
-                              what it holds (see `celery_pecker.brokers.redis_guard`)
+                              what it holds (see `celery_pecker.brokers.redis.guard`)
 ``SchedulerStep``             with ``pecker_worker = True`` the worker is a scheduler
                               too, on a thread of its own: no beat process is needed
 ``RunsStep``                  what runs late, or is overtaken, does not start, and what
@@ -33,7 +33,7 @@ from typing import Any
 
 from celery import Celery, signals
 
-from celery_pecker.brokers.redis_guard.step import RedisGuardStep
+from celery_pecker.brokers.redis.guard.step import RedisGuardStep
 from celery_pecker.kernel import hidden_settings
 from celery_pecker.worker import remote_control, remote_control_observers
 from celery_pecker.worker.steps import (

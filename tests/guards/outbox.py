@@ -295,14 +295,14 @@ GUARDS = (
     ),
     Guard(
         "outbox: a batch keeps its token, so Redis adds nothing twice",
-        "celery_pecker/brokers/publisher/push.lua",
+        "celery_pecker/brokers/redis/push.lua",
         "if not redis.call('SET', KEYS[1], ARGV[2], 'NX', 'EX', ARGV[1]) then",
         "if false then",
         DEATHS,
     ),
     Guard(
         "outbox: what Redis refuses of whatever message is no message's fault",
-        "celery_pecker/brokers/publisher/brokers.py",
+        "celery_pecker/brokers/redis/transport.py",
         "return isinstance(error, _TAKES_NO_WRITES) or (",
         "return False and (",
         f"{DELIVERIES}::test_a_full_redis_parks_nothing_however_long",

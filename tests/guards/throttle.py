@@ -22,7 +22,7 @@ GUARDS = (
     # What is counted
     Guard(
         "throttle: a signal waits for the end of a frame that is read",
-        "throttle/worker/deferral.py",
+        "throttle/worker/brokers/amqp.py",
         "            stop.append(defer_signals())\n",
         "            pass\n",
         "tests/unit/throttle/test_deferral.py",
@@ -36,14 +36,14 @@ GUARDS = (
     ),
     Guard(
         "redis: one client records and acknowledges all messages of a connection",
-        "celery_pecker/brokers/redis_guard/guard.py",
+        "celery_pecker/brokers/redis/guard/guard.py",
         "        keep_client(channel)\n",
         "",
         f"{ON_REDIS}::test_the_guard_on_redis_makes_one_client_for_all_messages",
     ),
     Guard(
         "redis: the client of a pool that is gone is not kept",
-        "celery_pecker/brokers/redis_guard/guard.py",
+        "celery_pecker/brokers/redis/guard/guard.py",
         "client = kept.get(pool)",
         "client = next(iter(kept.values()), None)",
         f"{ON_REDIS}::test_the_guard_on_redis_makes_one_client_for_all_messages",
@@ -387,7 +387,7 @@ GUARDS = (
     ),
     Guard(
         "throttle: prefetch is never raised so far that it is no limit",
-        "throttle/worker/brokers/consuming.py",
+        "throttle/worker/brokers/broker.py",
         "max(min(count, MOST - self._qos.value - self.extra), 0)",
         "count",
         f"{REAL}/overflow/test_parking.py::test_prefetch_is_never_turned_off",
@@ -488,8 +488,8 @@ GUARDS = (
     Guard(
         "throttle: on Redis no worker acknowledges what another has",
         "throttle/worker/brokers/redis.py",
-        "self._qos._quick_ack(message.delivery_tag)",
-        "self._qos.ack(message.delivery_tag)",
+        "    self._qos._quick_ack(message.delivery_tag)  # noqa: SLF001\n",
+        "    self._qos.ack(message.delivery_tag)\n",
         f"{ON_REDIS}::test_what_another_worker_has_is_not_renewed",
     ),
     Guard(
@@ -509,8 +509,8 @@ GUARDS = (
     ),
     Guard(
         "throttle: what is held goes back at a warm end, in its order",
-        "throttle/worker/requeue.py",
-        "for one in reversed(list(held)):",
+        "throttle/worker/brokers/broker.py",
+        "for one in reversed(held):",
         "for one in ():",
         f"{REAL}/worker/test_ends.py::test_they_go_back_in_their_order",
     ),
@@ -523,7 +523,7 @@ GUARDS = (
     ),
     Guard(
         "throttle: a signal waits for the end of a write to RabbitMQ",
-        "throttle/worker/deferral.py",
+        "throttle/worker/brokers/amqp.py",
         "        signal.signal(number, wait)\n\n    def stop",
         "        pass\n\n    def stop",
         f"{UNIT}/test_deferral.py",

@@ -18,8 +18,6 @@ its connection, the broker redelivers it.
     ``hook``                through, held or parked; and released
     ``revoked_or_expired``  held tasks that will never start
     ``pace``                held tasks that have a `rate_limit` too
-    ``held``                a request that waits
-    ``requeue``             returns what is held when the worker ends
     ``running``             admitted tasks, until they are over
     ``pool``                what the pool's processes count, by task
     ``spawned``             the same in processes that are fresh interpreters

@@ -13,10 +13,9 @@ from throttle.clock import Monotonic, monotonic, now
 from throttle.model import Admission, Policy, Target
 from throttle.worker import pool, scheduled
 from throttle.worker.brokers.broker import Broker
-from throttle.worker.held import Held
+from throttle.worker.brokers.held import Held
 from throttle.worker.overflow import Overflow
 from throttle.worker.pace import Pace
-from throttle.worker.requeue import requeue
 from throttle.worker.revoked_or_expired import RevokedOrExpired
 from throttle.worker.running import Running, next_run
 from throttle.worker.runtime import Runtime
@@ -53,7 +52,6 @@ class Hook:
         self._sending = False
         self._more = 0
         self._first = 0
-        self._smaller_first = True
         self._broker: Broker | None = None
         self._targets: Mapping[str, Any] = runtime.targets
         self._pace = Pace(consumer)
@@ -77,14 +75,14 @@ class Hook:
 
     def begin(self, consumer: Any) -> None:
         """Take a new connection, of which nothing is held."""
-        self._smaller_first = consumer.connection.transport.driver_type == "redis"
         self._broker = self._overflow.begin(consumer)
 
     def leave(self, consumer: Any) -> None:
         """Forget what is held: the connection is lost, or the worker ends."""
-        if consumer.connection is not None and self.holding:
+        broker = self._broker
+        if consumer.connection is not None and broker is not None and self.holding:
             held = sorted(self._all(), key=lambda one: one.since)
-            count = requeue(consumer, held)
+            count = broker.requeue(held)
             logger.info("throttle: %d held tasks went back to their queues", count)
         self.clear()
 
@@ -156,11 +154,12 @@ class Hook:
 
     def _put(self, held: Held) -> None:
         priority = held.request.delivery_info.get("priority") or 0
+        greater_first = self._broker is not None and not self._broker.smaller_first
         self._hold.put(
             held.target,
             held,
             size=held.size,
-            priority=priority if self._smaller_first else -priority,
+            priority=-priority if greater_first else priority,
             cost=self._accounts.cost(held.target, held.task),
         )
         self._arm(PERIOD)

@@ -24,8 +24,8 @@ from throttle.hold import Hold
 from throttle.settings import Settings
 from throttle.worker import scheduled
 from throttle.worker.brokers import broker_of
-from throttle.worker.brokers.broker import Broker, Callbacks
-from throttle.worker.held import Held
+from throttle.worker.brokers.broker import Broker
+from throttle.worker.brokers.held import Callbacks, Held
 
 WATCH = 1.0
 """Seconds between two looks at queues and at what is held."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from threading import RLock
 from typing import Any
 
-from throttle.worker.held import Held
+from throttle.worker.brokers.held import Held
 
 
 class Pace:

@@ -12,7 +12,7 @@ from celery.worker import state
 from kombu.utils.functional import maybe_list
 
 from throttle.clock import Monotonic, monotonic, now
-from throttle.worker.held import Held
+from throttle.worker.brokers.held import Held
 
 ALL_EVERY = 1.0
 """Seconds between two looks at all that is held, while Celery's list of revocations is

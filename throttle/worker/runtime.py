@@ -13,7 +13,7 @@ from throttle.route import Route, load
 from throttle.settings import Settings
 from throttle.store import open_store
 from throttle.worker import pool
-from throttle.worker.held import Held
+from throttle.worker.brokers.held import Held
 
 logger = logging.getLogger("throttle.worker")
 

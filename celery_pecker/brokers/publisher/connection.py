@@ -11,21 +11,14 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-import kombu.transport.redis
-import redis
+from celery.utils.imports import symbol_by_name
 from kombu import exceptions
 from kombu.common import maybe_declare
 from kombu.exceptions import OperationalError
-from redis.exceptions import NoPermissionError, ResponseError
 
-from celery_pecker.brokers.publisher.brokers import (
-    KINDS,
-    Kind,
-    sentinel_options,
-    takes_no_writes,
-)
-from celery_pecker.brokers.publisher.confirms import Confirms
-from celery_pecker.brokers.publisher.sockets import hang_up, sockets
+from celery_pecker.brokers.publisher.transport import Transport
+from celery_pecker.brokers.rabbitmq.transport import RabbitMQ
+from celery_pecker.brokers.redis.transport import Redis
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import BrokerRefuses, BrokerUnavailable
 from celery_pecker.kernel.lease import TrustWindow
@@ -33,8 +26,8 @@ from celery_pecker.kernel.lease import TrustWindow
 _FAILED: tuple[type[Exception], ...] = (OperationalError, OSError)
 if hasattr(exceptions, "BatchPublishError"):  # kombu 5.7
     _FAILED = (*_FAILED, exceptions.BatchPublishError)
-UNNAMED = () if redis.VERSION >= (5, 3) else ("_",)
-"""What a pool of redis-py wants to hear of a connection that is for no command."""
+KNOWN = {one: kind for kind in (Redis, RabbitMQ) for one in kind.classes}
+"""The brokers that are known, by kombu's transports."""
 REFUSED_SECONDS = 30.0
 """Seconds for which nothing is claimed after Redis refused messages to this user."""
 QUIET = 0.2
@@ -55,12 +48,13 @@ class BrokerConnection:
         """Messages go out here."""
         self.side: Any = None
         """Queues are declared here: a refusal closes an AMQP channel."""
-        self.confirms: Confirms | None = None
-        self.kind = Kind.OTHER
+        self.confirms: Any = None
+        """What the transport keeps of messages, where each is confirmed."""
+        self.transport = Transport(self, None)
         self._trust = TrustWindow(opened=0.0, seconds=float("inf"))
         """How long the batch in hand may be sent."""
+        self._lanes: dict[str, Any] = {}
         self._answered = float("-inf")
-        self._blocked = False
         self._failures = 0
         self._refused: tuple[float, str] | None = None
         # Both outlive the connection: it may be dropped while an error is on its way.
@@ -95,20 +89,17 @@ class BrokerConnection:
         if self._refused is not None and self.clock.monotonic() < self._refused[0]:
             raise BrokerRefuses(self._refused[1])
         if self.channel is not None:
-            if self._is_connected() and self._answers():
+            if self._lives():
                 return
             self.drop()
         self._connect()
         self.note_reply()
 
     def refused(self, error: BaseException | None) -> None:
-        """Claim nothing for a while if Redis refuses messages to this user.
-
-        It is asked for a sign of life before each claim, and gives it.
-        """
-        if isinstance(error, NoPermissionError):
-            until = self.clock.monotonic() + REFUSED_SECONDS
-            self._refused = until, f"Redis lets this user send no messages: {error}"
+        """Claim nothing for a while if the broker refuses messages to this user."""
+        why = self.transport.why_forbidden(error)
+        if why is not None:
+            self._refused = self.clock.monotonic() + REFUSED_SECONDS, why
 
     def note_reply(self) -> None:
         """Remember that the broker has just answered."""
@@ -140,26 +131,37 @@ class BrokerConnection:
             for entity in entities:
                 maybe_declare(entity, self.side)
         except self.refused_by as error:
-            self.reopen()
+            self.transport.reopen()
             return str(error)
         return None
 
-    def reopen(self) -> None:
-        """Open the channels anew that the broker has closed."""
-        if self.kind is Kind.RABBITMQ:
-            if self.channel is None or not self.channel.is_open:
-                self.channel = self._connection.channel()
-                self.confirms = Confirms(self.channel, self.clock)
-            if self.side is None or not self.side.is_open:
-                self.side = self._connection.channel()
+    def declare_queues(self, entities: Iterable[Any]) -> str | None:
+        """Declare what a route needs; return why the broker refused, or None.
+
+        A refusal is the queue's own business. It is there then, with other arguments:
+        what is sent to it arrives.
+
+        Raises:
+            BrokerUnavailable: the broker failed meanwhile.
+        """
+        try:
+            return self.declare(entities)
+        except self.broken_by as error:
+            self.drop()
+            refuses = self.transport.takes_no_writes(error)
+            msg = f"broker, while declaring queues: {error}"
+            raise (BrokerRefuses if refuses else BrokerUnavailable)(msg) from error
+
+    def lane(self, path: str, *arguments: Any) -> Any:
+        """Return a lane of the transport by its dotted path, kept for good."""
+        if path not in self._lanes:
+            self._lanes[path] = symbol_by_name(path)(self, *arguments)
+        return self._lanes[path]
 
     def drop(self) -> None:
         """Close the sockets at once, without a word to the broker."""
-        connection, self._connection = self._connection, None
-        self.channel = self.side = self.confirms = None
-        self._blocked = False
-        if connection is not None:
-            hang_up(connection, self.kind)
+        if self._has_let_go():
+            self.transport.hang_up()
 
     def abandon(self) -> None:
         """Let go of the sockets of the process that this one was forked from.
@@ -167,69 +169,28 @@ class BrokerConnection:
         Else what the owner aborts would live on here: the kernel would go on sending
         what the owner gave up. The broker gets nothing.
         """
-        connection, self._connection = self._connection, None
-        self.channel = self.side = self.confirms = None
-        if connection is not None:
-            for sock in sockets(connection, self.kind):
+        if self._has_let_go():
+            for sock in self.transport.sockets():
                 with contextlib.suppress(OSError):
                     os.close(sock.detach())
 
-    def _is_connected(self) -> bool:
-        """Return whether the socket still stands; about 20 µs, no round trip."""
-        try:
-            if self.kind is Kind.REDIS:
-                pool = self.channel.pool
-                pool.release(pool.get_connection(*UNNAMED))
-            elif self.kind is Kind.RABBITMQ:
-                self._read_pending()
-                self.reopen()
-        except self.broken_by:
-            return False
-        if self._blocked:
-            msg = "RabbitMQ blocks publishers: an alarm of memory or disk is on"
-            raise BrokerUnavailable(msg)
-        return bool(self._connection.connected)
+    def _has_let_go(self) -> bool:
+        connection, self._connection = self._connection, None
+        self.channel = self.side = self.confirms = None
+        return connection is not None
 
-    def _answers(self) -> bool:
-        """Ask for a sign of life, unless there was one a moment ago."""
-        if self.clock.monotonic() - self._answered < QUIET:
-            return True
+    def _lives(self) -> bool:
+        """Look at the socket, and ask the broker if it was silent for a while."""
         try:
-            if self.kind is Kind.REDIS:
-                self._try_writing()
-            elif self.kind is Kind.RABBITMQ:
-                # AMQP has no ping; this is answered and changes nothing.
-                self.side.basic_qos(0, 0, False)
+            self.transport.check_socket()
+            if not self._connection.connected:
+                return False
+            if self.clock.monotonic() - self._answered >= QUIET:
+                self.transport.ask()
+                self.note_reply()
         except self._connection_errors:
             return False
-        self.note_reply()
         return True
-
-    def _try_writing(self) -> None:
-        """Have Redis answer a write that changes nothing; raise BrokerRefuses.
-
-        A replica, a full Redis and one that cannot save answer each PING.
-        """
-        pool = self.channel.pool
-        connection = pool.get_connection(*UNNAMED)
-        try:
-            key = f"{self.channel.global_keyprefix}pecker:none"
-            connection.send_command("LPUSHX", key, "", check_health=False)
-            connection.read_response()
-        except ResponseError as error:
-            if takes_no_writes(error):
-                msg = f"Redis takes no writes: {error}"
-                raise BrokerRefuses(msg) from error
-            # No right to this key or command, or a proxy: that is a sign of life.
-        finally:
-            pool.release(connection)
-
-    def _read_pending(self) -> None:
-        """Read what RabbitMQ has sent meanwhile; a closed socket raises."""
-        connection = self._connection.connection
-        with contextlib.suppress(TimeoutError):
-            while True:
-                connection.drain_events(timeout=0)
 
     def _connect(self) -> None:
         connection = self._new_connection()
@@ -264,35 +225,9 @@ class BrokerConnection:
         errors = (e for e in connection.connection_errors if e is not KeyError)
         self.failed_by = (*_FAILED, *errors)
         self.refused_by = connection.channel_errors
-        self.kind = KINDS.get(connection.get_transport_cls(), Kind.OTHER)
-        if self.kind is Kind.REDIS:
-            options = connection.transport_options
-            for option in ("socket_timeout", "socket_connect_timeout"):
-                if options.get(option) is None:
-                    options[option] = self.timeout
-            # redis-py would send a command again that may have been done already
-            options["retry_on_timeout"] = False
-            if issubclass(
-                connection.get_transport_cls(), kombu.transport.redis.SentinelTransport
-            ):
-                options["sentinel_kwargs"] = sentinel_options(
-                    options, sentinels=len(connection.alt) or 1
-                )
+        kind = KNOWN.get(connection.get_transport_cls(), Transport)
+        self.transport = kind(self, connection)
+        self.transport.set_options()
         # kombu's default is two seconds of sleep and another try
         connection.ensure_connection(max_retries=0)
-        if self.kind is Kind.RABBITMQ:
-            amqp = connection.connection
-            # py-amqp's own timeouts end a wait for the first byte of a frame only
-            amqp.sock.settimeout(self.timeout)
-            amqp.on_blocked, amqp.on_unblocked = self._block, self._unblock
-            self.reopen()
-        else:
-            self.channel = self.side = connection.channel()
-            if self.kind is Kind.REDIS:
-                self._try_writing()
-
-    def _block(self, _reason: object) -> None:
-        self._blocked = True
-
-    def _unblock(self) -> None:
-        self._blocked = False
+        self.transport.open()

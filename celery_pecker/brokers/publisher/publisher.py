@@ -9,7 +9,6 @@ from typing import Any
 
 from celery.beat import ScheduleEntry, Scheduler
 
-from celery_pecker.brokers.publisher.brokers import Kind
 from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.dispatch import Dispatch, names_in
 from celery_pecker.brokers.publisher.lanes import (
@@ -26,9 +25,8 @@ from celery_pecker.brokers.publisher.message_template import (
     Route,
     build_template,
 )
-from celery_pecker.brokers.publisher.rabbitmq_lane import RabbitLane
-from celery_pecker.brokers.publisher.redis_lane import RedisLane
 from celery_pecker.brokers.publisher.slow_lane import Outcome, SlowLane
+from celery_pecker.brokers.publisher.transport import FastLane, Transport
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import (
     BrokerUnavailable,
@@ -80,12 +78,9 @@ class Publisher:
         self._onlooker = SignalReceivers(app, scheduler)
         self._suspects: set[str] = set()
         """Names of which one makes the broker refuse those sent with it."""
-        self._lanes: dict[Kind, RedisLane | RabbitLane] = {
-            Kind.REDIS: RedisLane(self._broker, self._suspects),
-            Kind.RABBITMQ: RabbitLane(self._broker, self._suspects),
-        }
         self._slow = SlowLane(app, scheduler, self._broker, self._suspects)
-        self._kind = Kind.OTHER
+        self._lane: FastLane | None = None
+        self._transport = Transport
         self._known: dict[str, _Known] = {}
         self._routes: dict[object, Route] = {}
 
@@ -119,9 +114,12 @@ class Publisher:
             BrokerUnavailable: within `timeout` for each of the broker's answers.
         """
         self._broker.ensure()
-        if self._broker.kind is not self._kind:
+        transport = type(self._broker.transport)
+        if transport is not self._transport:
             # Another kind of broker, by a failover list: other bytes.
-            self._kind = self._broker.kind
+            self._transport = transport
+            lane = transport.lane
+            self._lane = self._broker.lane(lane, self._suspects) if lane else None
             self._forget_messages()
 
     def publish(
@@ -149,7 +147,7 @@ class Publisher:
         self._broker.begin_batch(trust)
         entries = [self._known[dispatch.name] for dispatch in batch]
         self.ensure()
-        lane = self._lanes.get(self._kind)
+        lane = self._lane
         fast, slow = self._sort(list(zip(entries, batch, strict=True)), token)
         if fast and lane is not None:
             try:
@@ -171,11 +169,13 @@ class Publisher:
             return Verdict(Lane.SLOW, watched)
         if name in self._suspects:
             return Verdict(Lane.SLOW, "one of some that the broker refused together")
-        lane = self._lanes.get(self._kind)
+        lane = self._lane
         if lane is not None and (why := lane.why_refused()) is not None:
             return Verdict(Lane.SLOW, why)
         if known.message is not None:
-            return Verdict(Lane.FAST, f"built once, sent by the {self._kind} lane")
+            return Verdict(
+                Lane.FAST, f"built once, sent by the {self._transport.name} lane"
+            )
         return Verdict(Lane.SLOW, known.why_slow or "not built yet")
 
     def close(self) -> None:
@@ -194,7 +194,7 @@ class Publisher:
         slow: list[tuple[ScheduleEntry, Dispatch]] = []
         watched = self._onlooker.reason() is not None
         shut: dict[int, bool] = {}
-        lane = self._lanes.get(self._kind)
+        lane = self._lane
         why_refused = lane is not None and lane.why_refused() is not None
         tasks = self._app.tasks  # a cached property that takes a lock each time
         for known, dispatch in work:
@@ -206,7 +206,7 @@ class Publisher:
                 route = message.route
                 refused = shut.get(id(route))
                 if refused is None:
-                    refused = shut[id(route)] = self._declare(route)
+                    refused = shut[id(route)] = self._is_refused(route)
                 if tried or not refused:
                     fast.append((message, dispatch))
                     continue
@@ -221,20 +221,15 @@ class Publisher:
             self._build(known)
         return known.message
 
-    def _declare(self, route: Route) -> bool:
+    def _is_refused(self, route: Route) -> bool:
         """Return whether the broker refuses the route's queues; else they are there."""
-        try:
-            return self._broker.declare(route.declare) is not None
-        except self._broker.broken_by as error:
-            self._broker.drop()
-            msg = f"broker, while declaring queues: {error}"
-            raise BrokerUnavailable(msg) from error
+        return self._broker.declare_queues(route.declare) is not None
 
     def _build(self, known: _Known) -> None:
         if known.message is not None or known.why_slow is not None:
             return
         known.send = _sender(known.entry, self._app.tasks)
-        lane = self._lanes.get(self._kind)
+        lane = self._lane
         if lane is None:
             known.why_slow = (
                 f"transport {self._app.connection_for_write().transport_cls}"
@@ -275,7 +270,7 @@ class Publisher:
         refused = {names.get(i, i): text for i, text in outcome.refused.items()}
         why += [f"{name}: {text}" for name, text in refused.items()]
         msg = "; ".join(why) or "the broker refused one of them"
-        lane = self._lanes.get(self._kind)
+        lane = self._lane
         if not outcome.uncertain and outcome.broken is None:
             raise PublishRefused(msg, done=names_in(batch, arrived), refused=refused)
         clean = not outcome.uncertain and not outcome.refused and not outcome.done

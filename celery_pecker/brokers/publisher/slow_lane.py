@@ -16,12 +16,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from amqp.exceptions import FrameSyntaxError
 from celery.beat import ScheduleEntry, Scheduler
 from kombu.exceptions import EncodeError
-from redis.exceptions import NoPermissionError, ResponseError
 
-from celery_pecker.brokers.publisher.brokers import Kind, takes_no_writes
 from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.dispatch import Dispatch
 from celery_pecker.brokers.publisher.message_template import for_slot
@@ -111,7 +108,7 @@ class SlowLane:
                 sending = True
         except self._broker.broken_by as error:
             cause = error.__cause__ or error
-            if not _concerns_message(cause):
+            if not self._broker.transport.concerns_message(cause):
                 outcome.uncertain |= sending or not together
                 raise
             self._set_apart(work, outcome, cause)
@@ -220,25 +217,12 @@ class _RecordingProducer:
     def _publish(self, *args: Any, **kwargs: Any) -> Any:
         """Publish what is built: here the broker is met, and nothing else."""
         broker = self._pecker_broker
-        closing: tuple[type[BaseException], ...] = ()
-        if broker.kind is Kind.RABBITMQ:
-            closing = broker.refused_by
-        elif broker.kind is Kind.REDIS:  # kombu before 5.7 tells of each message itself
-            closing = (ResponseError,)
         try:
             return super()._publish(*args, **kwargs)  # type: ignore[misc]
-        except (*broker.failed_by, *closing) as error:
-            if not _concerns_message(error):
+        except (*broker.failed_by, *broker.transport.ends_batch) as error:
+            if not broker.transport.concerns_message(error):
                 self.failure = error
             raise
-
-
-def _concerns_message(error: BaseException) -> bool:
-    """Return whether others may be sent: it has no frame, or its list is refused."""
-    if isinstance(error, NoPermissionError):
-        return "access" in str(error)  # to its key; else no message may be sent
-    refused = isinstance(error, ResponseError) and not takes_no_writes(error)
-    return refused or isinstance(error, FrameSyntaxError)
 
 
 def _recording_scheduler(

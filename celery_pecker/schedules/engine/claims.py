@@ -22,7 +22,7 @@ SLOWEST_US = 2 * SECOND
 """How long claim and publish may take together where the period is shorter."""
 CLAIM_TIMEOUT_US = 300 * SECOND
 """How long an at-most-once slot is kept for a broker that is away: half of the time
-for which the broker remembers a token (publisher.redis_lane.TOKEN_SECONDS)."""
+for which the broker remembers a token (brokers.redis.lane.TOKEN_SECONDS)."""
 
 
 def claim_request(

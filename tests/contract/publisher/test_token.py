@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import redis
 from celery import signals
 
 from celery_pecker.brokers.publisher import Dispatch, Lane
-from celery_pecker.brokers.publisher.redis_script import SHA
+from celery_pecker.brokers.redis.script import SHA
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.errors import (
     BrokerUnavailable,
@@ -153,19 +154,19 @@ def test_the_second_thousand_may_be_tried_without_the_first(
         stand.known(make_entry(stand.app, name, CALLS["nothing"]))
     first = [dispatch("first") for _ in range(1000)]
     second = [dispatch("second") for _ in range(200)]
-    lane = stand.publisher._lanes[stand.publisher._kind]
-    push = lane._push  # type: ignore[union-attr]
+    lane: Any = stand.publisher._lane
+    push = lane._push
 
     def push_and_mute(*args: object) -> None:
-        push(*args)  # type: ignore[arg-type]
+        push(*args)
         proxy.mute()
 
-    lane._push = push_and_mute  # type: ignore[union-attr,method-assign]
+    lane._push = push_and_mute
     with pytest.raises(PublishUncertain) as caught:
         stand.send([*first, *second], "t")
     assert caught.value.retry_safe
     assert caught.value.done == {"first"}
-    lane._push = push  # type: ignore[union-attr,method-assign]
+    lane._push = push
     proxy.open()
     stand.send(second, "t")
 

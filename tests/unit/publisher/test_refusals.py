@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from redis._parsers import BaseParser
 
-from celery_pecker.brokers.publisher.brokers import takes_no_writes
+from celery_pecker.brokers.redis.transport import takes_no_writes
 
 SCRIPT = "ERR Error running script (call to f_7c): @user_script:25: @user_script: 25: "
 OF_ITSELF = [

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from amqp.transport import TCPTransport
 
-from throttle.worker.deferral import WRITING, read_whole_frames, signals_deferred
+from throttle.worker.brokers.amqp import WRITING, read_whole_frames, signals_deferred
 
 
 @pytest.fixture

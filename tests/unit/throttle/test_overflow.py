@@ -17,9 +17,7 @@ from throttle.hold import Hold
 from throttle.model import Limit, Target
 from throttle.settings import Settings
 from throttle.worker import overflow, scheduled
-from throttle.worker.brokers.broker import Callbacks
-from throttle.worker.brokers.broker import Held as Given
-from throttle.worker.held import Held
+from throttle.worker.brokers.held import Callbacks, Held
 from throttle.worker.overflow import BACK, SLICE, STANDSTILL, Overflow
 
 state: Any = _state
@@ -47,24 +45,24 @@ class Played:
 
     def __init__(self, told: Callbacks) -> None:
         self.told = told
-        self.renewed: list[Sequence[Given]] = []
-        self.back: list[Given] = []
-        self.parked: list[Given] = []
+        self.renewed: list[Sequence[Held]] = []
+        self.back: list[Held] = []
+        self.parked: list[Held] = []
         self.paused: list[str] = []
         self.attended: Collection[str] = ()
 
-    def renew(self, held: Sequence[Given]) -> bool:
+    def renew(self, held: Sequence[Held]) -> bool:
         """The broker waits again."""
         self.renewed.append(held)
         return self.answers
 
-    def hand_back(self, held: Sequence[Given]) -> None:
+    def hand_back(self, held: Sequence[Held]) -> None:
         """They are in their queues again."""
         for one in held:
             self.back.append(one)
             self.told.gone(one)
 
-    def park(self, database: str, held: Sequence[Given]) -> None:
+    def park(self, database: str, held: Sequence[Held]) -> None:
         """They are in the parking queue."""
         del database
         for one in held:

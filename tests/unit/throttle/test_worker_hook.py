@@ -301,7 +301,9 @@ def test_prefetch_is_lowered_by_what_it_really_rose(bench: Bench) -> None:
     def lower(count: int) -> None:
         more[0] -= count
 
-    broker: Any = SimpleNamespace(raise_prefetch=rise, lower_prefetch=lower)
+    broker: Any = SimpleNamespace(
+        raise_prefetch=rise, lower_prefetch=lower, smaller_first=True
+    )
     bench.hook._broker = broker
     bench.come("a", "b", "c")
     assert (bench.hook._more, more) == (2, [2])
@@ -356,7 +358,7 @@ def test_without_an_event_loop_the_broker_is_told_at_once(bench: Bench) -> None:
         quality.prev = None
         return 1
 
-    broker: Any = SimpleNamespace(raise_prefetch=rise)
+    broker: Any = SimpleNamespace(raise_prefetch=rise, smaller_first=True)
     bench.consumer.hub = None
     bench.consumer.qos = quality
     bench.hook._broker = broker

@@ -27,8 +27,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from celery.utils.imports import symbol_by_name
+
 from throttle.settings import Settings
-from throttle.worker.brokers.broker import Broker, Callbacks
+from throttle.worker.brokers.broker import Broker
+from throttle.worker.brokers.held import Callbacks
+
+KNOWN = {
+    "redis": "throttle.worker.brokers.redis:broker_of",
+    "amqp": "throttle.worker.brokers.amqp:AmqpBroker",
+}
+"""What makes a broker, by the driver type of kombu's transport."""
 
 
 def broker_of(consumer: Any, settings: Settings, callbacks: Callbacks) -> Broker:
@@ -38,15 +47,6 @@ def broker_of(consumer: Any, settings: Settings, callbacks: Callbacks) -> Broker
     """
     driver = consumer.connection.transport.driver_type
     # A worker on one broker does not load the client of another.
-    if driver == "redis":
-        from throttle.worker.brokers.redis import RedisBroker, records  # noqa: PLC0415
-
-        if records(consumer):
-            return RedisBroker(consumer, settings, callbacks)
-    if driver == "amqp":
-        from throttle.worker.brokers.amqp import AmqpBroker  # noqa: PLC0415
-
-        return AmqpBroker(consumer, settings, callbacks)
-    from throttle.worker.brokers.other import OtherBroker  # noqa: PLC0415
-
-    return OtherBroker(consumer, settings, callbacks)
+    path = KNOWN.get(driver, "throttle.worker.brokers.other:OtherBroker")
+    broker: Broker = symbol_by_name(path)(consumer, settings, callbacks)
+    return broker

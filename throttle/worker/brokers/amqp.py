@@ -6,8 +6,10 @@ acknowledged as their confirmations come in with all else that the loop reads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +17,8 @@ import amqp
 from celery.worker.consumer.tasks import Tasks
 from kombu import Exchange, Queue
 
-from throttle.clock import Monotonic, monotonic
-from throttle.settings import Settings
-from throttle.worker.brokers.broker import Callbacks, Held, Request
-from throttle.worker.brokers.consuming import Parking, Unrenewed
-from throttle.worker.deferral import read_whole_frames, signals_deferred
+from throttle.worker.brokers.broker import Broker, Parking
+from throttle.worker.brokers.held import Held, Request
 
 SOURCE = "throttle_source"
 """Header of a parked message: exchange and routing key that it came by."""
@@ -48,22 +47,16 @@ class Sent:
     """The queue is not there: the confirmation will say nothing else."""
 
 
-class AmqpBroker(Unrenewed):
+class AmqpBroker(Broker):
     """Holds as long as RabbitMQ lets it, moves by confirmed publishes."""
 
-    def __init__(
-        self,
-        consumer: Any,
-        settings: Settings,
-        callbacks: Callbacks,
-        clock: Monotonic = monotonic,
-    ) -> None:
+    def _is_elastic(self) -> bool:
         # Prefetch by consumer is fixed when the consumer starts: quorum queues, and
         # RabbitMQ from 4.0 on.
-        self.elastic = _prefetch_is_shared(consumer)
-        super().__init__(consumer, settings, callbacks, clock)
-        read_whole_frames(consumer.connection.connection, self._channel)
-        self._clock = clock
+        return _prefetch_is_shared(self._consumer)
+
+    def _prepare(self) -> None:
+        read_whole_frames(self._consumer.connection.connection, self._channel)
         self._way: Any = None
         """The channel that messages are published by."""
         self._number = 0
@@ -259,3 +252,91 @@ class AmqpBroker(Unrenewed):
         parking = self._attended.pop(tag, None)
         if parking is not None:
             self._declared.discard(parking.name)
+
+
+# Celery's handlers of SIGINT, SIGTERM and SIGQUIT write to the broker themselves: a
+# cold shutdown cancels the consumers. py-amqp's writer holds a lock that is not re-
+# entrant. A handler that runs while this thread is in the writer waits for that lock
+# for ever, and the worker never ends.
+#
+# So with reading: a handler that runs between the header of a frame and its end waits
+# for an answer, and takes the rest of that frame for the next one. From then on no
+# frame is understood, and each answer is waited for in vain: five seconds each on
+# Celery 5.7.
+WRITING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
+
+
+@contextmanager
+def signals_deferred() -> Iterator[None]:
+    """Run handlers of signals that come inside the block when it has ended."""
+    stop = defer_signals()
+    try:
+        yield
+    finally:
+        stop()
+
+
+def defer_signals() -> Callable[[], None]:
+    """Have handlers of signals wait; return what ends that, and runs them."""
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None  # handlers run on the main thread
+    came: list[int] = []
+
+    def wait(number: int, frame: Any) -> None:
+        del frame
+        came.append(number)
+
+    handlers = {number: signal.getsignal(number) for number in WRITING}
+    ours = {number: one for number, one in handlers.items() if callable(one)}
+    for number in ours:
+        signal.signal(number, wait)
+
+    def stop() -> None:
+        for number, before in ours.items():
+            signal.signal(number, before)
+        for one in came:
+            signal.raise_signal(one)
+
+    return stop
+
+
+def read_whole_frames(connection: Any, channel: Any) -> None:
+    """Have py-amqp take in each frame that has begun before a handler runs.
+
+    Not until a task that a solo pool runs for it has ended: what the frame brings to
+    the channel is dispatched with handlers running again.
+    """
+    transport, stop = connection.transport, list[Callable[[], None]]()
+    read_frame, read = transport.read_frame, transport._read  # noqa: SLF001
+    take, dispatch = connection.on_inbound_frame, channel.dispatch_method
+
+    def release() -> None:
+        if stop:
+            stop.pop()()
+
+    def read_part(size: int, initial: bool = False, **options: Any) -> bytes:
+        octets: bytes = read(size, initial, **options)
+        if initial:  # the header: it may be waited for, and signals meanwhile
+            stop.append(defer_signals())
+        return octets
+
+    def read_whole(*args: Any, **options: Any) -> Any:
+        try:
+            return read_frame(*args, **options)
+        except BaseException:
+            release()
+            raise
+
+    def take_whole(frame: Any) -> Any:
+        try:
+            return take(frame)
+        finally:
+            release()
+
+    def dispatch_released(*args: Any) -> Any:
+        release()
+        return dispatch(*args)
+
+    transport._read, transport.read_frame = read_part, read_whole  # noqa: SLF001
+    connection.on_inbound_frame = take_whole
+    channel.dispatch_method = dispatch_released

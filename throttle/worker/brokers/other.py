@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from throttle.settings import Settings
-from throttle.worker.brokers.broker import Callbacks, Held
-from throttle.worker.brokers.consuming import Parking, Unrenewed
+from throttle.worker.brokers.broker import Broker, Parking
+from throttle.worker.brokers.held import Held
 
 
-class OtherBroker(Unrenewed):
+class OtherBroker(Broker):
     """What kombu's virtual transports share."""
 
-    def __init__(self, consumer: Any, settings: Settings, callbacks: Callbacks) -> None:
-        super().__init__(consumer, settings, callbacks)
+    def _prepare(self) -> None:
         self._made: set[str] = set()
 
     def _hand_back_one(self, message: Any) -> None:
@@ -53,8 +51,3 @@ class OtherBroker(Unrenewed):
         self._channel.basic_cancel(tag)
         if callback is not None:  # what is on its way comes to us
             self._channel.connection._callbacks[queue] = callback  # noqa: SLF001
-
-    def _consume(self, queue: str, tag: str, callback: Any) -> None:
-        self._channel.basic_consume(
-            queue, no_ack=False, callback=callback, consumer_tag=tag
-        )

@@ -5,19 +5,21 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from itertools import repeat
+from queue import Empty
 from typing import Any
 
 from kombu.transport.redis import QoS
 from kombu.utils.json import dumps
 from redis.exceptions import ResponseError
 
-from celery_pecker.kernel.once_a_minute import OnceAMinute
-from throttle.clock import Monotonic, monotonic, now
+from throttle.clock import now
 from throttle.settings import Settings
-from throttle.worker.brokers.broker import Callbacks, Held
-from throttle.worker.brokers.consuming import Consuming, Parking
+from throttle.worker.brokers.broker import Broker, Parking
+from throttle.worker.brokers.held import Callbacks, Held
+from throttle.worker.brokers.other import OtherBroker
 
 logger = logging.getLogger("throttle")
 
@@ -34,30 +36,30 @@ PARK = _FOLDER.joinpath("park.lua").read_text(encoding="utf-8")
 RENEW = _FOLDER.joinpath("renew.lua").read_text(encoding="utf-8")
 
 
-def records(consumer: Any) -> bool:
-    """Return whether Redis knows what the worker holds: `ack_emulation` is on."""
-    return isinstance(consumer.task_consumer.channel.qos, QoS)
+def broker_of(consumer: Any, settings: Settings, callbacks: Callbacks) -> Broker:
+    """Return what fits, by whether Redis knows what the worker holds."""
+    records = isinstance(consumer.task_consumer.channel.qos, QoS)
+    kind = RedisBroker if records else UnrecordedRedis
+    return kind(consumer, settings, callbacks)
 
 
-class RedisBroker(Consuming):
+class UnrecordedRedis(OtherBroker):
+    """Redis, where `ack_emulation` is off: it does not know what is held."""
+
+    smaller_first = True
+
+
+class RedisBroker(Broker):
     """Holds by renewing the stamps that kombu gives to deliveries.
 
     What Redis refuses (out of memory, read only) or cannot be sent stays held. A
     connection that is gone is noticed by the loop, which ends this broker with it.
     """
 
-    hold_timeout: float | None = None
+    smaller_first = True
 
-    def __init__(
-        self,
-        consumer: Any,
-        settings: Settings,
-        callbacks: Callbacks,
-        clock: Monotonic = monotonic,
-    ) -> None:
-        super().__init__(consumer, settings, callbacks)
-        self._clock = clock
-        self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
+    def _prepare(self) -> None:
+        self.hold_timeout = None
         self._qos: Any = self._channel.qos
         self._errors = (*self._errors, ResponseError)
         self._looked = -LOOK
@@ -66,7 +68,7 @@ class RedisBroker(Consuming):
         self._asked: deque[float] = deque(maxlen=UNANSWERED)
         """Stamps of renewals that Redis did not answer: it may have set them."""
         timeout = float(self._channel.visibility_timeout)
-        self.renewal: float | None = min(LONGEST_RENEWAL, timeout / 4)
+        self.renewal = min(LONGEST_RENEWAL, timeout / 4)
 
     def renew(self, held: Sequence[Held]) -> bool:
         """Begin the hold of these anew in Redis; report which are gone.
@@ -97,6 +99,18 @@ class RedisBroker(Consuming):
 
     def hand_back(self, held: Sequence[Held]) -> None:
         """Return None: Redis holds for as long as we renew."""
+
+    def _end_fetch(self) -> None:
+        # It would take the first that goes back, and keep it in a socket that is not
+        # read. It ends by itself, within a second; what it brings is put back by kombu.
+        if self._channel._in_poll:  # noqa: SLF001 — as kombu does when it closes
+            with suppress(Empty):
+                self._channel._brpop_read()  # noqa: SLF001 — as above
+
+    def give_back(self, message: Any) -> None:
+        """Return a message to its queue; kombu's `reject` pushes to the far end."""
+        self._qos.restore_by_tag(message.delivery_tag, leftmost=False)
+        self._qos._quick_ack(message.delivery_tag)  # noqa: SLF001 — what its `reject` does, too
 
     def park(self, database: str, held: Sequence[Held]) -> None:
         """Move these to the parking queue, or keep them; report which."""
@@ -198,11 +212,6 @@ class RedisBroker(Consuming):
         self._channel._basic_cancel(tag)  # noqa: SLF001 — at once, not after a read
         if callback is not None:
             self._channel.connection._callbacks[queue] = callback  # noqa: SLF001
-
-    def _consume(self, queue: str, tag: str, callback: Any) -> None:
-        self._channel.basic_consume(
-            queue, no_ack=False, callback=callback, consumer_tag=tag
-        )
 
 
 def _slices(held: Sequence[Held]) -> Iterator[Sequence[Held]]:

@@ -9,13 +9,14 @@ from typing import Any
 
 from kombu.utils.json import loads
 
-from celery_pecker.brokers.publisher.brokers import Kind, takes_no_writes
 from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.message_template import UNREADABLE
-from celery_pecker.brokers.publisher.redis_script import BatchRefused, ScriptRefused
 from celery_pecker.brokers.publisher.stored_messages.entities import decode
-from celery_pecker.brokers.publisher.stored_messages.rabbitmq import StoredRabbit
-from celery_pecker.brokers.publisher.stored_messages.redis import StoredRedis
+from celery_pecker.brokers.publisher.transport import (
+    BatchRefused,
+    ScriptRefused,
+    StoredLane,
+)
 from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import (
@@ -52,13 +53,16 @@ class StoredPublisher:
     def __init__(self, app: Any, *, timeout: float, clock: Clock = SYSTEM) -> None:
         self._clock = clock
         self._broker = BrokerConnection(app, timeout=timeout, clock=clock)
-        self._redis = StoredRedis(self._broker)
-        self._rabbit = StoredRabbit(self._broker)
         self._entities = lru_cache(MOST_DECLARED)(decode)
 
     def check(self, message: Message) -> None:
         """Raise ValueError for a message that cannot be read."""
         self._entities(message.declare)
+
+    @property
+    def _lane(self) -> StoredLane:
+        lane: StoredLane = self._broker.lane(self._broker.transport.stored)
+        return lane
 
     def ensure(self) -> None:
         """Connect, if need be, and hear from the broker that it takes messages.
@@ -77,12 +81,11 @@ class StoredPublisher:
 
         """
         self.ensure()
-        return self._broker.kind is Kind.REDIS and self._redis.pushed(token)
+        return self._lane.pushed(token)
 
     def settle(self, token: str) -> None:
         """Keep a token no longer than needed: its batch is deleted."""
-        if self._broker.kind is Kind.REDIS:
-            self._redis.settle(token)
+        self._lane.settle(token)
 
     def is_batchable(self, message: Message) -> bool:
         """Return whether a message can be sent in one go with others.
@@ -91,11 +94,9 @@ class StoredPublisher:
             BrokerUnavailable: while its exchange was declared, whose type decides.
 
         """
-        if self._broker.kind is Kind.REDIS:
-            if message.exchange:
-                self._declare([message])
-            return self._redis.takes(message)
-        return self._broker.kind is Kind.RABBITMQ
+        if self._lane.asks_exchange and message.exchange:
+            self._declare([message])
+        return self._lane.takes(message)
 
     def push(
         self, messages: Sequence[Message], token: str, *, trust: TrustWindow
@@ -113,11 +114,7 @@ class StoredPublisher:
         try:
             self.ensure()
             self._declare(messages)
-            if broker.kind is Kind.RABBITMQ:
-                self._confirmed(messages, pushed)
-            else:
-                self._redis.push(messages, token, self._clock.now())
-                pushed.sent.update(one.id for one in messages)
+            pushed = self._lane.push(messages, token, self._clock.now())
             broker.note_reply()
         except BatchRefused as error:
             self._judge(error, messages, pushed)
@@ -173,48 +170,8 @@ class StoredPublisher:
         self._broker.abandon()
 
     def _declare(self, messages: Iterable[Message]) -> None:
-        """Declare what Celery would; a refusal is the queue's own business.
-
-        It is there then, with other arguments: what is sent to it arrives.
-        """
         for declare in dict.fromkeys(one.declare for one in messages):
-            try:
-                self._broker.declare(self._entities(declare))
-            except self._broker.broken_by as error:
-                self._broker.drop()
-                kind = BrokerRefuses if takes_no_writes(error) else BrokerUnavailable
-                msg = f"broker, while declaring queues: {error}"
-                raise kind(msg) from error
-
-    def _confirmed(self, messages: Sequence[Message], pushed: Pushed) -> None:
-        broker = self._broker
-        missing = self._missing(messages)
-        for one in messages:
-            if one.exchange in missing:
-                pushed.refused[one.id] = missing[one.exchange]
-        sendable = [one for one in messages if one.id not in pushed.refused]
-        sending = self._rabbit.send(sendable, self._clock.now())
-        pushed.sent.update(one.id for one in sendable if one.task_id in sending.done)
-        for one in sendable:
-            if one.task_id in sending.refused and one.id not in pushed.sent:
-                pushed.refused[one.id] = sending.refused[one.task_id]
-        if isinstance(sending.failure, broker.refused_by):
-            rest = {one.id for one in sendable} - pushed.sent - pushed.refused.keys()
-            pushed.alone.update(rest)
-            pushed.why = str(sending.failure)
-        elif sending.failure is not None or sending.lost:
-            pushed.broken = sending.failure or TimeoutError("no confirms in time")
-
-    def _missing(self, messages: Sequence[Message]) -> dict[str, str]:
-        """Return the exchanges that are not there, and what RabbitMQ says of them."""
-        names = {one.exchange for one in messages} - {""}
-        try:
-            errors = {name: self._rabbit.missing(name) for name in sorted(names)}
-        except self._broker.broken_by as error:
-            self._broker.drop()
-            msg = f"broker, while asking for exchanges: {error}"
-            raise BrokerUnavailable(msg) from error
-        return {name: why for name, why in errors.items() if why is not None}
+            self._broker.declare_queues(self._entities(declare))
 
     def _judge(
         self, error: BaseException, messages: Sequence[Message], pushed: Pushed
@@ -222,7 +179,9 @@ class StoredPublisher:
         """Distinguish a broker that refuses everything from a refused message."""
         try:
             self._broker.drop()
-            if takes_no_writes(error):  # even if it does again by now
+            if self._broker.transport.takes_no_writes(
+                error
+            ):  # even if it does again by now
                 raise BrokerRefuses(str(error)) from error
             self.ensure()
         except BrokerUnavailable as away:

@@ -15,10 +15,11 @@ from kombu.common import QoS
 
 from celery_pecker.testing import eventually
 from throttle.clock import now
-from throttle.model import Limit
+from throttle.model import Limit, Target
 from throttle.settings import Settings
 from throttle.worker.brokers import broker_of
-from throttle.worker.brokers.broker import Broker, Callbacks, Held
+from throttle.worker.brokers.broker import Broker
+from throttle.worker.brokers.held import Callbacks, Held
 
 PREFETCH = 4
 
@@ -181,7 +182,7 @@ class Desk:
     def held(self, name: str) -> Held:
         """Return the last message of that name as it is held."""
         hand = next(one for one in reversed(self.came) if one.name == name)
-        return Held(request=hand, since=now().timestamp())
+        return Held(request=hand, since=now().timestamp(), target=Target("a"))
 
     def attend(self, *databases: str) -> bool:
         """Parking queues of these are consumed, as far as they are there."""

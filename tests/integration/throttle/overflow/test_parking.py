@@ -226,7 +226,7 @@ def test_prefetch_is_never_turned_off(desk: Desk, value: int) -> None:
     def send(*, prefetch_count: int) -> None:
         sent.append(prefetch_count)
 
-    desk.broker._prefetch._send = send  # type: ignore[attr-defined]
+    desk.broker._prefetch._send = send
     desk.qos.value = value
     assert desk.broker.raise_prefetch(100) == (5 if value else 0)
     assert desk.broker.raise_prefetch(1) == 0

@@ -22,12 +22,13 @@ from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.dispatch import SAMPLE, Dispatch, names_in
 from celery_pecker.brokers.publisher.lanes import LaneRefused, NoTemplate
 from celery_pecker.brokers.publisher.message_template import MessageTemplate
-from celery_pecker.brokers.publisher.redis_message import RedisMessage
-from celery_pecker.brokers.publisher.redis_script import (
+from celery_pecker.brokers.publisher.transport import (
     BatchRefused,
-    RedisScript,
+    FastLane,
     ScriptRefused,
 )
+from celery_pecker.brokers.redis.message import RedisMessage
+from celery_pecker.brokers.redis.script import RedisScript
 from celery_pecker.kernel.errors import (
     BrokerRefuses,
     BrokerUnavailable,
@@ -88,14 +89,13 @@ TOKEN_SECONDS = 600
 UNSETTLED = 100
 
 
-class RedisLane:
+class RedisLane(FastLane):
     """Pushes messages onto Redis lists as kombu's channel would."""
 
     exact = True
 
     def __init__(self, broker: BrokerConnection, suspects: set[str]) -> None:
-        self._broker = broker
-        self._suspects = suspects
+        super().__init__(broker, suspects)
         self._json = JSONEncoder()
         self._open: dict[str, UncertainBatch] = {}
         self._script = RedisScript(broker)

@@ -15,8 +15,8 @@ from kombu.transport import redis as transport
 from kombu.utils.json import dumps
 from redis.exceptions import ResponseError
 
-from celery_pecker.brokers.redis_guard import pool as pools
-from celery_pecker.brokers.redis_guard.held import SETTLED_BY_US, Disposition, Held
+from celery_pecker.brokers.redis.guard import held as pools
+from celery_pecker.brokers.redis.guard.held import SETTLED_BY_US, Disposition, Held
 from celery_pecker.kernel.clock import SYSTEM
 
 logger = logging.getLogger("celery_pecker.worker")

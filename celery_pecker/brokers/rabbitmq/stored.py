@@ -9,38 +9,52 @@ from amqp.serialization import dumps
 from kombu.utils.json import loads
 
 from celery_pecker.brokers.publisher.connection import BrokerConnection
-from celery_pecker.brokers.publisher.rabbitmq_lane import Frame, RabbitLane, Sending
+from celery_pecker.brokers.publisher.stored_messages.publisher import Pushed
+from celery_pecker.brokers.publisher.transport import StoredLane
+from celery_pecker.brokers.rabbitmq.lane import Frame, RabbitLane
 from celery_pecker.brokers.stored_message import Message
 
 
-class StoredRabbit:
+class StoredRabbit(StoredLane):
     """Publishes stored messages through py-amqp's own framing."""
 
     def __init__(self, broker: BrokerConnection) -> None:
-        self._broker = broker
+        super().__init__(broker)
         self._lane = RabbitLane(broker, set())
 
-    def missing(self, exchange: str) -> str | None:
-        """Return why nothing can be sent to an exchange; None: it is there.
+    def takes(self, message: Message) -> bool:  # noqa: ARG002  # whatever it is
+        """Return that it does."""
+        return True
 
-        A message to one that is not closes the channel, with all sent after it.
-        """
-        broker = self._broker
-        try:
-            broker.side.exchange_declare(exchange, "direct", passive=True)
-        except broker.refused_by as error:
-            broker.reopen()
-            return str(error)
-        return None
-
-    def send(self, messages: Sequence[Message], now: datetime) -> Sending:
+    def push(self, messages: Sequence[Message], token: str, now: datetime) -> Pushed:
         """Send all of them and wait for the confirms.
 
         Raises:
             BrokerUnavailable: nothing was sent.
 
         """
-        return self._lane.send([self._framed(message, now) for message in messages])
+        del token  # it says nothing to RabbitMQ
+        pushed = Pushed()
+        names = {one.exchange for one in messages} - {""}
+        why_missing = self._broker.transport.why_missing
+        errors = {name: why_missing(name) for name in sorted(names)}
+        missing = {name: why for name, why in errors.items() if why is not None}
+        for one in messages:
+            if one.exchange in missing:
+                pushed.refused[one.id] = missing[one.exchange]
+        sendable = [one for one in messages if one.id not in pushed.refused]
+        sending = self._lane.send([self._framed(one, now) for one in sendable])
+        pushed.sent.update(one.id for one in sendable if one.task_id in sending.done)
+        for one in sendable:
+            if one.task_id in sending.refused and one.id not in pushed.sent:
+                pushed.refused[one.id] = sending.refused[one.task_id]
+        if isinstance(sending.failure, self._broker.refused_by):
+            rest = {one.id for one in sendable} - pushed.sent - pushed.refused.keys()
+            pushed.alone.update(rest)
+            pushed.why = str(sending.failure)
+        elif sending.failure is not None or sending.lost:
+            pushed.broken = sending.failure or TimeoutError("no confirms in time")
+        return pushed
 
     def _framed(self, message: Message, now: datetime) -> Frame:
         """Return the bytes that py-amqp would write.

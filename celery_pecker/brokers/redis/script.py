@@ -20,8 +20,9 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from celery_pecker.brokers.publisher.brokers import takes_no_writes
-from celery_pecker.brokers.publisher.connection import UNNAMED, BrokerConnection
+from celery_pecker.brokers.publisher.connection import BrokerConnection
+from celery_pecker.brokers.publisher.transport import BatchRefused, ScriptRefused
+from celery_pecker.brokers.redis.transport import UNNAMED, takes_no_writes
 from celery_pecker.kernel.errors import (
     BrokerRefuses,
     BrokerUnavailable,
@@ -41,14 +42,6 @@ class Place:
 
     lists: list[str]
     expiring: dict[str, int]
-
-
-class ScriptRefused(Exception):
-    """The user of the broker's URL may not run the script; nothing was written."""
-
-
-class BatchRefused(Exception):
-    """Redis refused the batch for one of its messages; nothing was written."""
 
 
 class RedisScript:

@@ -16,11 +16,11 @@ from typing import NamedTuple
 from amqp import spec
 from amqp.method_framing import frame_writer
 
-from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.dispatch import SAMPLE, Dispatch, names_in
 from celery_pecker.brokers.publisher.lanes import NoTemplate
 from celery_pecker.brokers.publisher.message_template import MessageTemplate
-from celery_pecker.brokers.publisher.rabbitmq_message import RabbitMessage
+from celery_pecker.brokers.publisher.transport import FastLane
+from celery_pecker.brokers.rabbitmq.message import RabbitMessage
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 
 #: Bytes gathered before they are given to the socket.
@@ -49,14 +49,8 @@ class Sending(NamedTuple):
     """What ended it before all was answered."""
 
 
-class RabbitLane:
+class RabbitLane(FastLane):
     """Publishes through py-amqp's own framing, many messages to a write."""
-
-    exact = False
-
-    def __init__(self, broker: BrokerConnection, suspects: set[str]) -> None:
-        self._broker = broker
-        self._suspects = suspects
 
     def build(self, template: MessageTemplate) -> RabbitMessage:
         """Return the bytes that py-amqp would write, with places for what differs.
@@ -67,19 +61,10 @@ class RabbitLane:
         broker, route = self._broker, template.route
         declared = {getattr(e, "exchange", e).name for e in route.declare}
         if route.exchange and route.exchange not in declared:
-            try:
-                broker.side.exchange_declare(route.exchange, "direct", passive=True)
-            except broker.refused_by as error:
-                broker.reopen()
-                raise NoTemplate(str(error)) from error
-            except broker.broken_by as error:
-                broker.drop()
-                raise BrokerUnavailable(str(error)) from error
+            why = broker.transport.why_missing(route.exchange)
+            if why is not None:
+                raise NoTemplate(why)
         return RabbitMessage.of(template)
-
-    def why_refused(self) -> str | None:
-        """Return why the broker refuses this lane: it never does."""
-        return None
 
     def check_message(self, message: RabbitMessage, now: datetime) -> None:
         """Fill a message in as a slot would; what is odd about its entry is raised."""
@@ -147,9 +132,6 @@ class RabbitLane:
         if failure is not None or lost:
             broker.drop()
         return Sending(started - lost - refused.keys(), lost, refused, failure)
-
-    def tried(self, _token: str, _task_id: str) -> None:
-        """Return None: a token says nothing to RabbitMQ."""
 
     def _write_ups(self, frames: Iterable[Frame]) -> Iterator[tuple[list[str], bytes]]:
         """Yield the ids, in order, and the frames of as many as one write takes."""

@@ -15,8 +15,11 @@ from datetime import datetime
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
-from celery_pecker.brokers.publisher.connection import UNNAMED, BrokerConnection
-from celery_pecker.brokers.publisher.redis_script import RedisScript
+from celery_pecker.brokers.publisher.connection import BrokerConnection
+from celery_pecker.brokers.publisher.stored_messages.publisher import Pushed
+from celery_pecker.brokers.publisher.transport import StoredLane
+from celery_pecker.brokers.redis.script import RedisScript
+from celery_pecker.brokers.redis.transport import UNNAMED
 from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import BrokerUnavailable
@@ -29,11 +32,13 @@ LISTED = {"direct", "topic"}
 """Types of exchanges whose messages lie in lists."""
 
 
-class StoredRedis:
+class StoredRedis(StoredLane):
     """Pushes stored messages as kombu's channel would."""
 
+    asks_exchange = True
+
     def __init__(self, broker: BrokerConnection) -> None:
-        self._broker = broker
+        super().__init__(broker)
         self._script = RedisScript(broker)
         self._settled: deque[str] = deque(maxlen=MOST_SETTLED)
 
@@ -44,7 +49,7 @@ class StoredRedis:
             return False
         return not exchange or channel.typeof(exchange).type in LISTED
 
-    def push(self, messages: Sequence[Message], token: str, now: datetime) -> None:
+    def push(self, messages: Sequence[Message], token: str, now: datetime) -> Pushed:
         """Push all of them, unless it was done under the token before.
 
         Raises:
@@ -64,8 +69,9 @@ class StoredRedis:
             text = rendered(message, priority, now)
             for key in places[message.exchange, message.routing_key, priority].lists:
                 lists[key].append(text)
+        pushed = Pushed(sent={one.id for one in messages})
         if not lists:
-            return  # an exchange without a queue: kombu drops the message
+            return pushed  # an exchange without a queue: kombu drops the message
         expiring = dict.fromkeys(self._settled, SETTLED_MILLISECONDS)
         for place in places.values():
             expiring.update(place.expiring)
@@ -74,6 +80,7 @@ class StoredRedis:
             token, lists, expiring, fingerprint=fingerprint, seconds=TOKEN_SECONDS
         )
         self._settled.clear()
+        return pushed
 
     def pushed(self, token: str) -> bool:
         """Ask whether something was pushed under the token.

@@ -1,0 +1,1 @@
+"""RabbitMQ: messages in one write, confirmed at the end."""

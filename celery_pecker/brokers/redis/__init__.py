@@ -1,0 +1,1 @@
+"""Redis: batches under a token in one script, and workers that outlive a restart."""
