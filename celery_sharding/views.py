@@ -391,6 +391,7 @@ JOBS_TABLE = Table(
         Filter("open", "not ended only", kind="flag"),
     ),
     paged="behind",
+    nouns=("job", "jobs"),
 )
 JOB_TABLE = replace(
     JOBS_TABLE,
@@ -472,6 +473,7 @@ ERRORS_TABLE = Table(
     ),
     empty="No item failed.",
     paged="behind",
+    nouns=("item", "items"),
     headed=True,
 )
 JOBS = View(
