@@ -5,6 +5,14 @@ holder = null,
 leased_until = clock.now,
 sent_at = null
 
+/* part:taken_job */
+-- Its stage is one process's from now on.
+attempts = job.attempts + 1,
+holder = %(holder)s,
+leased_until = clock.now + %(lease)s::float8 * interval '1 second'
+from clock
+where job.task_id = %(task_id)s
+
 /* celery_sharding:read_job_state */
 -- What there is to decide upon for a job: one snapshot.
 --
@@ -171,11 +179,7 @@ where leader.job = %(job)s
 with {clock}
 update {schema}.pecker_jobs as job
 set epoch = job.epoch + 1,
-    attempts = job.attempts + 1,
-    holder = %(holder)s,
-    leased_until = clock.now + %(lease)s::float8 * interval '1 second'
-from clock
-where job.task_id = %(task_id)s
+    {taken_job}
     and job.stage = 'posting'
     and job.run = %(run)s
     and not job.paused
@@ -244,11 +248,7 @@ where job.job = %(job)s
 with {clock}
 update {schema}.pecker_jobs as job
 set epoch = job.epoch + 1,
-    attempts = job.attempts + 1,
-    holder = %(holder)s,
-    leased_until = clock.now + %(lease)s::float8 * interval '1 second'
-from clock
-where job.task_id = %(task_id)s
+    {taken_job}
     and job.stage = 'delivering'
     and job.run = %(run)s
     and (job.leased_until is null or job.leased_until <= clock.now)

@@ -101,11 +101,7 @@ known as materialized (
 ),
 ready as materialized (
     select shard.owner, count(*) as shards
-    from {schema}.pecker_shards as shard
-    where shard.job = (select job.job from job)
-        and shard.layer = (select job.layer from job)
-        and shard.status = 100
-        and {shard_is_ready}
+    {shards_to_take}
     group by shard.owner
 ),
 room as materialized (

@@ -18,11 +18,7 @@ with {clock}
 update {schema}.pecker_jobs as job
 set stage = 'planning',
     epoch = job.epoch + 1,
-    attempts = job.attempts + 1,
-    holder = %(holder)s,
-    leased_until = clock.now + %(lease)s::float8 * interval '1 second'
-from clock
-where job.task_id = %(task_id)s
+    {taken_job}
     and job.follows is null
     and (
         job.stage = 'submitted'

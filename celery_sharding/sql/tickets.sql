@@ -14,6 +14,13 @@ job as materialized (
         and not job.paused
 )
 
+/* part:shards_to_take */
+from {schema}.pecker_shards as shard
+where shard.job = (select job.job from job)
+    and shard.layer = (select job.layer from job)
+    and shard.status = 100
+    and {shard_is_ready}
+
 /* celery_sharding:take_ticket */
 -- Taken once: of all copies of a message only the first finds the number that it names.
 --
@@ -140,11 +147,7 @@ ready as materialized (
     select count(*) as shards
     from (
         select
-        from {schema}.pecker_shards as shard
-        where shard.job = (select job.job from job)
-            and shard.layer = (select job.layer from job)
-            and shard.status = 100
-            and {shard_is_ready}
+        {shards_to_take}
         limit (select job.concurrency from job)
     ) as any_of_them
 ),

@@ -38,6 +38,11 @@ where gone.ctid = any (array(
     limit %(most)s
 ))
 
+/* part:shards_of_layer */
+from {schema}.pecker_shards as shard
+where shard.job = job.job
+    and shard.layer = job.layer
+
 /* celery_sharding:due_messages */
 -- Jobs whose own message was not taken, or whose stage was left by a dead process; the
 -- conditions are those of send_again, which decides who sends.
@@ -94,9 +99,7 @@ where job.stage = 'sharding'
             select count(*)
             from (
                 select
-                from {schema}.pecker_shards as shard
-                where shard.job = job.job
-                    and shard.layer = job.layer
+                {shards_of_layer}
                     and shard.status = 100
                     and {shard_is_ready}
                 limit coalesce(out.sent, 0) + 1
@@ -119,15 +122,11 @@ where job.stage = 'sharding'
         ) < job.concurrency
         else out.job is null and not exists (
             select
-            from {schema}.pecker_shards as shard
-            where shard.job = job.job
-                and shard.layer = job.layer
+            {shards_of_layer}
                 and shard.status = 100
         ) and not exists (
             select
-            from {schema}.pecker_shards as shard
-            where shard.job = job.job
-                and shard.layer = job.layer
+            {shards_of_layer}
                 and shard.status in (201, 202)
         )
     end

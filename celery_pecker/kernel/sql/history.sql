@@ -20,13 +20,16 @@
     order by era desc nulls last, due desc
     limit 1)
 
+/* part:write_page */
+insert into {schema}.pecker_history
+    (name, first_due, era, holder, host, last_due, written_at,
+     due_us, epoch, at_us, report)
+
 /* celery_pecker:write_history */
 -- Writes pages of reports, each whole: the same page again changes nothing, so that an
 -- answer that got lost does no harm. In the order of names, as everywhere.
 with {clock}
-insert into {schema}.pecker_history
-    (name, first_due, era, holder, host, last_due, written_at,
-     due_us, epoch, at_us, report)
+{write_page}
 select page.name, page.first_due, page.era, %(holder)s, %(host)s, page.last_due, clock.now,
        page.due_us::bigint[], page.epoch::bigint[],
        page.at_us::bigint[], page.report::smallint[]

@@ -81,9 +81,7 @@ runs as materialized (
     order by run.name, run.era, run.due_us, run.epoch desc
 ),
 pages as (
-    insert into {schema}.pecker_history
-        (name, first_due, era, holder, host, last_due, written_at,
-         due_us, epoch, at_us, report)
+    {write_page}
     select runs.name, min(runs.due_at), runs.era, %(holder)s, max(runs.host),
            max(runs.due_at), clock.now,
            array_agg(runs.due_us order by runs.due_us),

@@ -25,6 +25,16 @@ before as materialized (
     limit 1
 )
 
+/* part:as_asked */
+from (select 1) as one
+left join asked on true
+left join before on true
+where asked.id is not null or before.status is not null
+
+/* part:event */
+insert into {schema}.pecker_observer_history
+    (observer, name, kind, event, node, epoch, at)
+
 /* celery_pecker:start_observer */
 -- In the caller's transaction: one row, and nothing where the name is taken, the kind
 -- is unknown, the weight is above every capacity, or `refuse` is set and no host has
@@ -110,8 +120,7 @@ asked as (
     returning o.id, o.name, o.kind, o.status, o.node, o.epoch
 ),
 noted as (
-    insert into {schema}.pecker_observer_history
-        (observer, name, kind, event, node, epoch, at)
+    {event}
     select asked.id, asked.name, asked.kind,
            case asked.status when 'deleted' then 'stopped' else 'stopping' end,
            asked.node, asked.epoch, clock.now
@@ -121,10 +130,7 @@ select asked.id is not null as asked,
        case when asked.id is null then before.status
             when asked.epoch = 0 then 'created'
             else 'processing' end as before
-from (select 1) as one
-left join asked on true
-left join before on true
-where asked.id is not null or before.status is not null
+{as_asked}
 
 /* celery_pecker:restart_observer */
 -- A parked one is taken by a host again, with all its retries; the life of one that
@@ -143,17 +149,13 @@ asked as (
     returning o.id, o.name, o.kind, o.status, o.node, o.epoch
 ),
 noted as (
-    insert into {schema}.pecker_observer_history
-        (observer, name, kind, event, node, epoch, at)
+    {event}
     select asked.id, asked.name, asked.kind, 'restarting', asked.node, asked.epoch,
            clock.now
     from asked, clock
 )
 select asked.id is not null as asked, coalesce(asked.status, before.status) as before
-from (select 1) as one
-left join asked on true
-left join before on true
-where asked.id is not null or before.status is not null
+{as_asked}
 
 /* celery_pecker:list_observers */
 -- What there is, by name: those that are there before those that are deleted.

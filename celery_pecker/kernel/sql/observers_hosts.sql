@@ -281,8 +281,7 @@ seen as materialized (
     join was on was.id = taken.id
 ),
 noted as (
-    insert into {schema}.pecker_observer_history
-        (observer, name, kind, event, node, epoch, at)
+    {event}
     select seen.id, seen.name, seen.kind, case when moved then 'moved' else 'started' end,
            %(node)s::uuid, seen.epoch, clock.now
     from seen, clock
@@ -371,8 +370,7 @@ taken as (
     returning o.id, o.name, o.kind, o.epoch
 ),
 noted as (
-    insert into {schema}.pecker_observer_history
-        (observer, name, kind, event, node, epoch, at)
+    {event}
     select taken.id, taken.name, taken.kind, 'started', %(node)s::uuid, taken.epoch,
            clock.now
     from taken, clock

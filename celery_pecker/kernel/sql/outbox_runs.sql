@@ -3,15 +3,18 @@
 select o.id
 from {schema}.pecker_outbox as o
 where o.id > %(above)s
-    and (%(ids)s::bigint[] is null or o.id = any (%(ids)s::bigint[]))
-    and (%(tasks)s::text[] is null or o.task = any (%(tasks)s::text[]))
-    and (%(parked)s::boolean is null or (o.parked_at is not null) = %(parked)s)
+    {chosen_rows}
     and coalesce(o.attempt, 0) >= %(attempts_from)s
     and o.id not in (
         select unnest(ids) from {schema}.pecker_outbox_batches)
 order by o.id
 limit %(most)s
 for update skip locked
+
+/* part:chosen_rows */
+and (%(ids)s::bigint[] is null or o.id = any (%(ids)s::bigint[]))
+and (%(tasks)s::text[] is null or o.task = any (%(tasks)s::text[]))
+and (%(parked)s::boolean is null or (o.parked_at is not null) = %(parked)s)
 
 /* celery_pecker:claim_outbox_pushes */
 -- Rows of mode 1 that are due: a message is sent for each. The claim moves due_at, so

@@ -145,9 +145,7 @@ tried as materialized (
     from {schema}.pecker_outbox as o
     where o.attempt > 0
         and o.attempt >= %(attempts_from)s
-        and (%(ids)s::bigint[] is null or o.id = any (%(ids)s::bigint[]))
-        and (%(tasks)s::text[] is null or o.task = any (%(tasks)s::text[]))
-        and (%(parked)s::boolean is null or (o.parked_at is not null) = %(parked)s)
+        {chosen_rows}
     order by o.attempt desc, o.id
     limit %(most)s
 ),
@@ -156,9 +154,7 @@ untried as materialized (
     from {schema}.pecker_outbox as o
     where coalesce(o.attempt, 0) = 0
         and %(attempts_from)s <= 0
-        and (%(ids)s::bigint[] is null or o.id = any (%(ids)s::bigint[]))
-        and (%(tasks)s::text[] is null or o.task = any (%(tasks)s::text[]))
-        and (%(parked)s::boolean is null or (o.parked_at is not null) = %(parked)s)
+        {chosen_rows}
     order by o.id
     limit %(most)s
 )

@@ -357,8 +357,7 @@ waiting as (
     limit 1
 ),
 asked as (
-    insert into {schema}.pecker_pending
-        (name, due_at, era, epoch, holder, claimed_at, asked, asked_by)
+    {asked_run}
     select known.name, clock.now, known.era, 0, '00000000-0000-0000-0000-000000000000',
            'infinity', true, %(by)s
     from clock, known

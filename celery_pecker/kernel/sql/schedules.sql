@@ -6,6 +6,10 @@ from clock, unnest(%(names)s::text[]) as wanted (name)
 order by wanted.name
 on conflict (name) do nothing
 
+/* part:asked_run */
+insert into {schema}.pecker_pending
+    (name, due_at, era, epoch, holder, claimed_at, asked, asked_by)
+
 /* celery_pecker:claim_due */
 -- Takes every slot of the named entries that is due, once (I5), and says what time it is.
 --

@@ -10,6 +10,25 @@ task.paused,
 coalesce(
     not declared.stored and declared.declared_until > clock.now, false) as by_code
 
+/* part:write_definition */
+insert into {schema}.pecker_schedules as s
+    (name, task, args, kwargs, options, schedule, policies, run, starts_at, ends_at,
+     once, once_at, version, created_at, changed_at, changed_by)
+
+/* part:write_declaration */
+insert into {schema}.pecker_declarations
+    (name, task, schedule, delivery, period_us, timeout_us, run, countdown_us,
+     stored, declared_until)
+
+/* part:old_changes */
+and old.id in (
+    select change.id
+    from {schema}.pecker_schedule_changes as change
+    where change.name = %(name)s::text
+    order by change.id desc
+    offset 99
+)
+
 /* celery_pecker:lock_entries */
 -- An edit waits for other edits of the entries, and no slot of them is claimed until
 -- the edit commits. By itself: what the next statement reads is then the latest.
@@ -108,9 +127,7 @@ held as materialized (
     for update of task skip locked
 ),
 written as (
-    insert into {schema}.pecker_schedules as s
-        (name, task, args, kwargs, options, schedule, policies, run, starts_at, ends_at,
-         once, once_at, version, created_at, changed_at, changed_by)
+    {write_definition}
     select wanted.name, wanted.task, wanted.args::jsonb, wanted.kwargs::jsonb,
            wanted.options::jsonb, wanted.schedule::jsonb, wanted.policies::jsonb,
            wanted.run, wanted.starts_at, wanted.ends_at, wanted.once, wanted.once_at,
@@ -143,9 +160,7 @@ anchored as (
     returning task.name, task.era
 ),
 declared as (
-    insert into {schema}.pecker_declarations
-        (name, task, schedule, delivery, period_us, timeout_us, run, countdown_us,
-         stored, declared_until)
+    {write_declaration}
     select wanted.name, wanted.task, wanted.described, wanted.delivery,
            wanted.period_us, wanted.timeout_us, wanted.run, written.countdown_us,
            true, 'infinity'
@@ -158,8 +173,7 @@ declared as (
         declared_until = excluded.declared_until
 ),
 asked as (
-    insert into {schema}.pecker_pending
-        (name, due_at, era, epoch, holder, claimed_at, asked, asked_by)
+    {asked_run}
     select anchored.name, slot.due_at, anchored.era, 0,
            '00000000-0000-0000-0000-000000000000', 'infinity', true, wanted.by
     from anchored
@@ -233,13 +247,7 @@ noted as (
 pruned as (
     delete from {schema}.pecker_schedule_changes as old
     where old.name = %(name)s::text
-        and old.id in (
-            select change.id
-            from {schema}.pecker_schedule_changes as change
-            where change.name = %(name)s::text
-            order by change.id desc
-            offset 99
-        )
+        {old_changes}
 )
 select removed.name from removed
 
@@ -307,9 +315,7 @@ with old as materialized (
         and s.removed_at is null
 ),
 written as (
-    insert into {schema}.pecker_schedules as s
-        (name, task, args, kwargs, options, schedule, policies, run, starts_at, ends_at,
-         once, once_at, version, created_at, changed_at, changed_by)
+    {write_definition}
     select %(new)s::text, old.task, old.args, old.kwargs, old.options, old.schedule,
            old.policies, old.run, old.starts_at, old.ends_at, old.once, old.once_at,
            %(version)s::bigint, old.created_at, %(at)s::timestamptz, %(by)s::text
@@ -357,9 +363,7 @@ fenced as (
     where task.name = %(old)s::text
 ),
 declared as (
-    insert into {schema}.pecker_declarations
-        (name, task, schedule, delivery, period_us, timeout_us, run, countdown_us,
-         stored, declared_until)
+    {write_declaration}
     select %(new)s::text, old.task, %(described)s::text, %(delivery)s::text,
            %(period)s::bigint, %(timeout)s::bigint, old.run, old.countdown_us,
            true, 'infinity'
@@ -382,8 +386,7 @@ kept as (
     where pending.name = %(old)s::text
 ),
 asked as (
-    insert into {schema}.pecker_pending
-        (name, due_at, era, epoch, holder, claimed_at, asked, asked_by)
+    {asked_run}
     select moved.name, slot.due_at, moved.era, 0,
            '00000000-0000-0000-0000-000000000000', 'infinity', true, %(by)s::text
     from moved
@@ -399,9 +402,7 @@ reports as (
 ),
 -- A page of the new name may have come since its pages were deleted.
 pages as (
-    insert into {schema}.pecker_history
-        (name, first_due, era, holder, host, last_due, written_at,
-         due_us, epoch, at_us, report)
+    {write_page}
     select %(new)s::text, page.first_due, page.era, page.holder, page.host, page.last_due,
            page.written_at, page.due_us, page.epoch, page.at_us, page.report
     from reports as page
@@ -477,13 +478,7 @@ pruned as (
     delete from {schema}.pecker_schedule_changes as old
     using changed
     where old.name = changed.name
-        and old.id in (
-            select change.id
-            from {schema}.pecker_schedule_changes as change
-            where change.name = %(name)s::text
-            order by change.id desc
-            offset 99
-        )
+        {old_changes}
 )
 select (select count(*) from changed) from entry
 
