@@ -220,10 +220,10 @@ def _day(all_: Totals) -> Card:
 
 
 FIGURES = (
-    Figure("open", "Jobs that have not ended", _open),
-    Figure("held", "Shards that run", _held),
-    Figure("workers", "Workers that run shards", _workers),
-    Figure("day", "Ended within a day", _day),
+    Figure("open", "Unfinished jobs", _open),
+    Figure("held", "Running shards", _held),
+    Figure("workers", "Workers for shards", _workers),
+    Figure("day", "Ended in 24 hours", _day),
 )
 
 
@@ -257,7 +257,7 @@ def _failed(seen: Snapshot) -> Card:
 JOB_FIGURES = (
     Figure("items", "Items", _ended_items),
     Figure("rate", "Items per second", _pace),
-    Figure("held", "Shards that run", _held_of_one),
+    Figure("held", "Running shards", _held_of_one),
     Figure("failed", "Failed items", _failed),
 )
 
@@ -388,7 +388,7 @@ JOBS_TABLE = Table(
     acts=ACTS,
     filters=(
         Filter("search", "Search names, keys and ids", kind="search"),
-        Filter("open", "not ended only", kind="flag"),
+        Filter("open", "unfinished only", kind="flag"),
     ),
     paged="behind",
     nouns=("job", "jobs"),

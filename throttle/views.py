@@ -120,10 +120,10 @@ def title(picture: Picture) -> str:
 
 
 FIGURES = (
-    Figure("hot", "Above their limit", _hot),
-    Figure("held", "Tasks held", _held),
+    Figure("hot", "Above the limit", _hot),
+    Figure("held", "Held tasks", _held),
     Figure("admitted", "Admitted", _admitted),
-    Figure("workers", "Workers that hold to limits", _workers),
+    Figure("workers", "Throttled workers", _workers),
 )
 
 

@@ -96,7 +96,7 @@ def _waiting(all_: Summary) -> Card:
 FIGURES = (
     Figure("ringing", "Ringing", _ringing),
     Figure("looked", "Looked at", _looked),
-    Figure("waiting", "Notices that wait", _waiting),
+    Figure("waiting", "Waiting notices", _waiting),
 )
 _of_rules = partial(each, "rules", ["rule"])
 _of_targets = partial(each, "targets", ["target"])
@@ -104,7 +104,7 @@ _of_targets = partial(each, "targets", ["target"])
 MEASURES = (
     Measure(
         "alarms_ringing",
-        "Alarms that ring",
+        "Ringing alarms",
         _of_rules("ringing"),
         labels=("rule",),
     ),

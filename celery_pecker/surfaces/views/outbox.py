@@ -121,7 +121,7 @@ def _relays(all_: Summary) -> Card:
 
 
 FIGURES = (
-    Figure("depth", "Messages that are due", _depth),
+    Figure("depth", "Due messages", _depth),
     Figure("drain", "Empty in", _drain),
     Figure("parked", "Parked", _parked),
     Figure("relays", "Live relays", _relays),

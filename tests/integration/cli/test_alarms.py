@@ -48,7 +48,7 @@ def test_what_rings_is_shown_and_ends_with_1(line: Line, dsn: str) -> None:
         connection.execute(RINGS)
     done = line("alarms")
     assert done.exit_code == 1
-    assert "Ringing            1, by 1 rule\n" in done.stdout
+    assert "Ringing          1, by 1 rule\n" in done.stdout
     for word in ("tick [bold]", "no slot of it was won", "chat", "away"):
         assert word in done.stdout
     assert "tock" not in done.stdout

@@ -66,8 +66,8 @@ def test_depth_and_time_to_drain_stand_first(
 
     shown = line("outbox")
     assert shown.exit_code == 0
-    assert shown.stdout.startswith("Messages that are due  4, the oldest for ")
-    assert "Empty in               2.0 s, 2 a second, 2 messages later" in shown.stdout
+    assert shown.stdout.startswith("Due messages  4, the oldest for ")
+    assert "Empty in      2.0 s, 2 a second, 2 messages later" in shown.stdout
     assert "the broker is away for here 7: redis://here refused" in shown.stdout
 
 
@@ -259,7 +259,7 @@ def test_a_deep_table_is_reckoned(
     assert (found["depth"], found["later"], found["parked"]) == (4, 2, 1)
     assert (found["counted"], found["more"]) == (5, True)
     shown = line("outbox").stdout
-    assert shown.startswith("Messages that are due  about 4, ")
+    assert shown.startswith("Due messages  about 4, ")
     assert "over 5 messages" in shown
 
 
