@@ -1,15 +1,142 @@
-"""What user code can read of its run: which slot, which epoch, how long."""
+"""What user code can read of its run: which slot, which epoch, how long.
+
+Guarded writes: nothing of an overtaken run is written.
+
+The row of the entry in `pecker_fences` names the last run that started. A transaction
+that holds the row keeps newer runs from starting until it ends; a run that
+finds a newer run there writes nothing (I3). It works where the user's tables live in
+the database of `pecker_dsn`; elsewhere a column `epoch` of one's own does it
+(docs/how-to/guarded-writes.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from celery_pecker.runs.fence import hold, write
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+from celery_pecker.kernel.errors import Misconfigured, Overtaken
+from celery_pecker.kernel.rendering import rendered
+from celery_pecker.kernel.sql import OURS
 from celery_pecker.runs.run_facts import RunFacts
+
+NOT_OPEN = (
+    "Run.guard needs an open transaction that also does the writing: without one the"
+    " guard ends with its own statement. Open one, or call Run.guarded"
+)
+
+
+def hold(run: RunFacts, connection: Any) -> None:
+    """Hold the fence in the open transaction, or raise Overtaken."""
+    held = _ask(run, connection)
+    if _idle(connection):
+        raise Misconfigured(NOT_OPEN)
+    if not held:
+        message = (
+            f"the run of {run.name!r} due {run.due_at.isoformat()} (epoch {run.epoch},"
+            f" attempt {run.attempt}) is overtaken: a newer one was claimed or has"
+            " started; nothing may be written"
+        )
+        raise Overtaken(message)
+
+
+def write(run: RunFacts, connection: Any, statement: Any, params: Any) -> Any:
+    """Hold the fence and run the statement in one transaction."""
+    with _transaction(connection):
+        hold(run, connection)
+        return _execute(connection, statement, params)
+
+
+def question(run: RunFacts) -> tuple[str, dict[str, object]]:
+    """Return the statement and its parameters, for other ways to the database.
+
+    Its one row says whether the fence is held. Run it inside a transaction.
+    """
+    return rendered(OURS, run.schema)["hold_fence"], {
+        "now": None,
+        "name": run.name,
+        "era": run.era,
+        "due": run.due_at,
+        "attempt": run.attempt,
+        "epoch": run.epoch,
+        "deadline": run.deadline,
+    }
+
+
+def _ask(run: RunFacts, connection: Any) -> bool:
+    text, params = question(run)
+    if isinstance(connection, psycopg.Connection):
+        with connection.cursor(row_factory=tuple_row) as cursor:
+            row: Any = cursor.execute(text.encode(), params).fetchone()
+    else:
+        row = _execute(connection, text, params).fetchone()
+    (held,) = row.values() if isinstance(row, Mapping) else row
+    return bool(held)
+
+
+def _idle(connection: Any) -> bool:
+    """Return whether no transaction is open after the guard: it has guarded nothing.
+
+    Asked of the driver, since SQL cannot tell; a driver that is not known is trusted.
+    """
+    driver = connection
+    if _is_sqlalchemy(connection):
+        driver = _plain(connection).connection.driver_connection
+    elif _is_django(connection):
+        driver = connection.connection
+    if isinstance(driver, psycopg.Connection):
+        return driver.info.transaction_status is TransactionStatus.IDLE
+    ask = getattr(driver, "get_transaction_status", None)  # psycopg2
+    return ask is not None and ask() == TransactionStatus.IDLE
+
+
+def _execute(connection: Any, statement: Any, params: Any) -> Any:
+    """Run a statement on whatever it is that the user has."""
+    if _is_sqlalchemy(connection):
+        if not isinstance(statement, str):
+            return connection.execute(statement, params)
+        return _plain(connection).exec_driver_sql(statement, params)
+    cursor = connection.cursor()
+    cursor.execute(statement, params)
+    return cursor
+
+
+def _transaction(connection: Any) -> AbstractContextManager[Any]:
+    if isinstance(connection, psycopg.Connection):
+        return connection.transaction()
+    if _is_sqlalchemy(connection):
+        nested: AbstractContextManager[Any] = (
+            connection.begin_nested()
+            if connection.in_transaction()
+            else connection.begin()
+        )
+        return nested
+    if _is_django(connection):
+        from django.db import transaction  # noqa: PLC0415  # only where Django is
+
+        atomic: AbstractContextManager[Any] = transaction.atomic(using=connection.alias)
+        return atomic
+    return nullcontext()
+
+
+def _is_sqlalchemy(connection: Any) -> bool:
+    return hasattr(connection, "begin_nested") and hasattr(connection, "in_transaction")
+
+
+def _is_django(connection: Any) -> bool:
+    return hasattr(connection, "alias") and hasattr(connection, "in_atomic_block")
+
+
+def _plain(connection: Any) -> Any:
+    """Return what takes the driver's own SQL: a connection does, a session has one."""
+    takes = hasattr(connection, "exec_driver_sql")
+    return connection if takes else connection.connection()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

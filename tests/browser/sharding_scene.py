@@ -16,7 +16,7 @@ from rich.console import Console
 
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis, eventually
-from celery_sharding.cli.bars import Screen
+from celery_sharding.cli.watch import Screen
 from celery_sharding.ledger import at
 from celery_sharding.model import Stage
 from example_project.processes import ProcessContainer

@@ -388,7 +388,7 @@ GUARDS = (
     ),
     Guard(
         "observers: one that exits ends no other",
-        "celery_pecker/observers/hosts/running.py",
+        "celery_pecker/observers/hosts/lives.py",
         "    except (SystemExit, KeyboardInterrupt) as error:\n",
         "    except KeyboardInterrupt as error:\n",
         f"{REAL}::test_one_that_exits_ends_no_other",

@@ -158,7 +158,7 @@ GUARDS = (
     ),
     Guard(
         "observers: an interrupt of one ends no other",
-        "celery_pecker/observers/hosts/running.py",
+        "celery_pecker/observers/hosts/lives.py",
         "    except (SystemExit, KeyboardInterrupt) as error:\n",
         "    except SystemExit as error:\n",
         f"{FOREIGN}::test_whatever_code_raises_has_failed_and_can_be_stored",

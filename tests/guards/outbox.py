@@ -75,7 +75,7 @@ GUARDS = (
     ),
     Guard(
         "outbox: a message inherits no deadline of the run that records it",
-        "celery_pecker/outbox/capture.py",
+        "celery_pecker/outbox/hook.py",
         "with deadline.detached(), denied_join_result():",
         "with denied_join_result():",
         f"{CALLS}::test_a_message_does_not_inherit_what_is_left_of_the_run",

@@ -595,7 +595,7 @@ GUARDS = (
     ),
     Guard(
         "a paused slot whose claim had no answer is not run",
-        "celery_pecker/schedules/engine/unanswered_claims.py",
+        "celery_pecker/schedules/engine/service.py",
         "if not row.paused:",
         "if True:",
         PAUSE,
@@ -645,7 +645,7 @@ GUARDS = (
     ),
     Guard(
         "a take is not mistaken for a claim without answer",
-        "celery_pecker/schedules/engine/unanswered_claims.py",
+        "celery_pecker/schedules/engine/service.py",
         " and row.executed_us != due_us",
         "",
         ASKED,

@@ -12,7 +12,7 @@ from celery import Celery
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.observers import Lease, Observers
 from celery_pecker.observers.hosts import lives, supervised_hosts
-from celery_pecker.observers.hosts.running import InThread
+from celery_pecker.observers.hosts.lives import InThread
 from celery_pecker.observers.lease import Claimed, Trust
 from celery_pecker.observers.model import Report
 from celery_pecker.testing import eventually

@@ -8,7 +8,7 @@ import pytest
 from celery import Celery
 
 from celery_pecker.brokers.stored_message import Message
-from celery_pecker.outbox import capture
+from celery_pecker.outbox import hook as capture
 from celery_pecker.outbox.copies import Copies, Row
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from celery import Celery
 from celery.result import AsyncResult
 
-from celery_pecker.outbox.results import like
+from celery_pecker.outbox.bulk import like
 
 
 def made() -> tuple[Celery, Any]:

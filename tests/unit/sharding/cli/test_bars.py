@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from rich.console import Console
 
-from celery_sharding.cli.bars import Screen, line
 from celery_sharding.cli.errors import item, short
+from celery_sharding.cli.watch import Screen, line
 from celery_sharding.ledger.rows import LayerRow
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.views import around, percent
