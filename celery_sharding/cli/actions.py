@@ -15,74 +15,66 @@ from celery_sharding.cli.context import Context, as_json, of_job
 @click.command(cls=CeleryCommand)
 @of_job
 @as_json
-@click.pass_context
-def pause(ctx: click.Context, *, task_id: str, json: bool) -> None:
+@Context.opened
+def pause(context: Context, *, task_id: str) -> None:
     """Let no further item of a job begin, until it is resumed."""
-    with Context.open(ctx, json=json) as context:
-        context.ledger.control.pause(task_id)
-        if not context.print_json({"task_id": task_id, "paused": True}):
-            click.echo(f"{task_id} is paused: workers stop at their next item")
+    context.ledger.control.pause(task_id)
+    if not context.print_json({"task_id": task_id, "paused": True}):
+        click.echo(f"{task_id} is paused: workers stop at their next item")
 
 
 @click.command(cls=CeleryCommand)
 @of_job
 @as_json
-@click.pass_context
-def resume(ctx: click.Context, *, task_id: str, json: bool) -> None:
+@Context.opened
+def resume(context: Context, *, task_id: str) -> None:
     """Let a paused job go on where it stopped."""
-    with Context.open(ctx, json=json) as context:
-        context.ledger.control.resume(task_id)
-        if not context.print_json({"task_id": task_id, "paused": False}):
-            click.echo(f"{task_id} goes on")
+    context.ledger.control.resume(task_id)
+    if not context.print_json({"task_id": task_id, "paused": False}):
+        click.echo(f"{task_id} goes on")
 
 
 @click.command(cls=CeleryCommand)
 @of_job
 @as_json
-@click.pass_context
-def cancel(ctx: click.Context, *, task_id: str, json: bool) -> None:
+@Context.opened
+def cancel(context: Context, *, task_id: str) -> None:
     """End a job: no further item begins, Post does not run, no chain goes on."""
-    with Context.open(ctx, json=json) as context:
-        context.ledger.control.cancel(task_id)
-        if not context.print_json({"task_id": task_id, "cancelled": True}):
-            click.echo(f"{task_id} is cancelled: workers stop at their next item")
+    context.ledger.control.cancel(task_id)
+    if not context.print_json({"task_id": task_id, "cancelled": True}):
+        click.echo(f"{task_id} is cancelled: workers stop at their next item")
 
 
 @click.command(cls=CeleryCommand)
 @of_job
 @as_json
-@click.pass_context
-def retry(ctx: click.Context, *, task_id: str, json: bool) -> None:
+@Context.opened
+def retry(context: Context, *, task_id: str) -> None:
     """Run the failed items of an ended job once more, and then Post."""
-    with Context.open(ctx, json=json) as context:
-        items = context.ledger.control.retry_failed(task_id)
-        if not context.print_json({"task_id": task_id, "items": items}):
-            click.echo(f"{items:,} items of {task_id} run again")
+    items = context.ledger.control.retry_failed(task_id)
+    if not context.print_json({"task_id": task_id, "items": items}):
+        click.echo(f"{items:,} items of {task_id} run again")
 
 
 @click.command(cls=CeleryCommand)
 @of_job
 @click.argument("shards", type=click.IntRange(0), nargs=-1, required=True)
 @as_json
-@click.pass_context
-def rerun(
-    ctx: click.Context, *, task_id: str, shards: tuple[int, ...], json: bool
-) -> None:
+@Context.opened
+def rerun(context: Context, *, task_id: str, shards: tuple[int, ...]) -> None:
     """Run shards of an ended job once more, all of their items, and then Post."""
-    with Context.open(ctx, json=json) as context:
-        items = context.ledger.control.rerun(task_id, shards)
-        if not context.print_json({"task_id": task_id, "items": items}):
-            click.echo(f"{items:,} items of {task_id} run again")
+    items = context.ledger.control.rerun(task_id, shards)
+    if not context.print_json({"task_id": task_id, "items": items}):
+        click.echo(f"{items:,} items of {task_id} run again")
 
 
 @click.command(cls=CeleryCommand)
 @of_job
 @click.argument("number", type=click.IntRange(1, 10_000))
 @as_json
-@click.pass_context
-def concurrency(ctx: click.Context, *, task_id: str, number: int, json: bool) -> None:
+@Context.opened
+def concurrency(context: Context, *, task_id: str, number: int) -> None:
     """Let at most so many shards of a job run at once, from now on."""
-    with Context.open(ctx, json=json) as context:
-        context.ledger.control.concurrency(task_id, number)
-        if not context.print_json({"task_id": task_id, "concurrency": number}):
-            click.echo(f"at most {number:,} shards of {task_id} run at once")
+    context.ledger.control.concurrency(task_id, number)
+    if not context.print_json({"task_id": task_id, "concurrency": number}):
+        click.echo(f"at most {number:,} shards of {task_id} run at once")

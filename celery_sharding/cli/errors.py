@@ -20,26 +20,25 @@ from celery_sharding.views import as_text
 @click.option("--limit", type=click.IntRange(1), help="So many at most; else all.")
 @click.option("--traceback", is_flag=True, help="With what was seen where it failed.")
 @as_json
-@click.pass_context
+@Context.opened
 def errors(
-    ctx: click.Context, *, task_id: str, limit: int | None, traceback: bool, json: bool
+    context: Context, *, task_id: str, limit: int | None, traceback: bool
 ) -> None:
     """List the items that failed, and why: with --json a line for each.
 
     They are read in pages and printed as they are read, so any number of them may be
     piped into a file.
     """
-    with Context.open(ctx, json=json) as context:
-        failed = context.ledger.reading.each_error(task_id)
-        count = 0
-        for error in islice(failed, limit):
-            count += 1
-            if context.json:
-                context.print_line(error)
-            else:
-                _print(context, error, traceback=traceback)
-        if not context.json:
-            click.echo(f"{count:,} failed" if count else "no item failed", err=True)
+    failed = context.ledger.reading.each_error(task_id)
+    count = 0
+    for error in islice(failed, limit):
+        count += 1
+        if context.json:
+            context.print_line(error)
+        else:
+            _print(context, error, traceback=traceback)
+    if not context.json:
+        click.echo(f"{count:,} failed" if count else "no item failed", err=True)
 
 
 def _print(context: Context, error: ItemError, *, traceback: bool) -> None:

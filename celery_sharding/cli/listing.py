@@ -23,20 +23,15 @@ from celery_sharding.views import JOBS_TABLE
     help="Jobs shown at most, the youngest first.",
 )
 @as_json
-@click.pass_context
-def list_(
-    ctx: click.Context, *, open_only: bool, search: str, limit: int, json: bool
-) -> None:
+@Context.opened
+def list_(context: Context, *, open_only: bool, search: str, limit: int) -> None:
     """List jobs, the youngest first: their state and their progress."""
-    with Context.open(ctx, json=json) as context:
-        rows = context.ledger.reading.jobs(
-            open_only=open_only, search=search, most=limit
-        )
-        if context.print_json({"jobs": [document(row) for row in rows]}):
-            return
-        if not rows:
-            context.console.print(JOBS_TABLE.empty)
-        print_table(context, JOBS_TABLE, rows)
+    rows = context.ledger.reading.jobs(open_only=open_only, search=search, most=limit)
+    if context.print_json({"jobs": [document(row) for row in rows]}):
+        return
+    if not rows:
+        context.console.print(JOBS_TABLE.empty)
+    print_table(context, JOBS_TABLE, rows)
 
 
 def document(row: JobRow) -> dict[str, object]:

@@ -21,13 +21,12 @@ from celery_sharding.views import LAYERS_TABLE, STATES, STRAGGLERS_TABLE
 @click.command(cls=CeleryCommand)
 @of_job
 @as_json
-@click.pass_context
-def show(ctx: click.Context, *, task_id: str, json: bool) -> None:
+@Context.opened
+def show(context: Context, *, task_id: str) -> None:
     """Show one job: layers, shards by status, what takes long, the first errors."""
-    with Context.open(ctx, json=json) as context:
-        seen = take_snapshot(context.ledger, task_id)
-        if not context.print_json(_document(seen)):
-            _print(context, seen)
+    seen = take_snapshot(context.ledger, task_id)
+    if not context.print_json(_document(seen)):
+        _print(context, seen)
 
 
 def _document(seen: Snapshot) -> dict[str, object]:

@@ -150,9 +150,9 @@ AWAY = 60.0
     help="Seconds after which to stop, with exit code 3; else until it has ended.",
 )
 @as_json
-@click.pass_context
+@Context.opened
 def watch(
-    ctx: click.Context, *, task_id: str, every: float, timeout: float | None, json: bool
+    context: Context, *, task_id: str, every: float, timeout: float | None
 ) -> None:
     """Show how far a job is until it has ended: a bar for each layer, rate and eta.
 
@@ -160,15 +160,14 @@ def watch(
     not ended in time. With --json one line for each look; in a pipe one for each per
     cent.
     """
-    with Context.open(ctx, json=json) as context:
-        watching = Watching(context, task_id, every, timeout)
-        with interrupted(UNKNOWN):  # the job goes on
-            _show(context, watching)
-        last = watching.last
-        if last is None or last.stage is not Stage.ENDED:
-            context.leave(UNKNOWN)
-        if last.outcome is not Outcome.SUCCEEDED:
-            context.leave(NO)
+    watching = Watching(context, task_id, every, timeout)
+    with interrupted(UNKNOWN):  # the job goes on
+        _show(context, watching)
+    last = watching.last
+    if last is None or last.stage is not Stage.ENDED:
+        context.leave(UNKNOWN)
+    if last.outcome is not Outcome.SUCCEEDED:
+        context.leave(NO)
 
 
 class Watching:

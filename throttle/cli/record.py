@@ -50,9 +50,9 @@ def known_kind(_ctx: click.Context, _option: click.Parameter, path: Path) -> Pat
 )
 @click.option("--title", default="", help="Above the chart.")
 @of_database
-@click.pass_context
+@Context.opened
 def record(
-    ctx: click.Context,
+    context: Context,
     *,
     seconds: float,
     to: Path,
@@ -64,28 +64,27 @@ def record(
 
     Draws one panel for each database.
     """
-    with Context.open(ctx) as context:
-        if source is not None:
-            recordings = _drawn_before(source)
-        else:
-            recordings = _recorded(context, seconds, database)
-        if database is not None:
-            recordings = tuple(one for one in recordings if one.database == database)
-        if not recordings:
-            message = "nothing was seen: no database has a limit, and none is counted"
-            raise click.ClickException(message)
-        text = draw(recordings, title=title) if _is_chart(to) else written(recordings)
-        try:
-            to.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise click.ClickException(str(error)) from error
-        for one in recordings:
-            click.echo(
-                f"{one.database}: {one.seconds:.0f} s, peak {one.peak:,.0f}/s"
-                f" ({one.over:.0%} of the limit), most held {one.most_held:,},"
-                f" admitted {one.admitted:,}"
-            )
-        click.echo(f"wrote {to}")
+    if source is not None:
+        recordings = _drawn_before(source)
+    else:
+        recordings = _recorded(context, seconds, database)
+    if database is not None:
+        recordings = tuple(one for one in recordings if one.database == database)
+    if not recordings:
+        message = "nothing was seen: no database has a limit, and none is counted"
+        raise click.ClickException(message)
+    text = draw(recordings, title=title) if _is_chart(to) else written(recordings)
+    try:
+        to.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(str(error)) from error
+    for one in recordings:
+        click.echo(
+            f"{one.database}: {one.seconds:.0f} s, peak {one.peak:,.0f}/s"
+            f" ({one.over:.0%} of the limit), most held {one.most_held:,},"
+            f" admitted {one.admitted:,}"
+        )
+    click.echo(f"wrote {to}")
 
 
 def _is_chart(to: Path) -> bool:

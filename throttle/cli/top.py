@@ -30,33 +30,31 @@ from throttle.overview.sampling import where
 @click.option("--times", type=click.IntRange(1), help="End after so many looks.")
 @of_database
 @as_json
-@click.pass_context
+@Context.opened
 def top(
-    ctx: click.Context,
+    context: Context,
     *,
     once: bool,
     every: float,
     times: int | None,
     database: str | None,
-    json: bool,
 ) -> None:
     """Show traffic against the limit, shares and what is held, until Ctrl-C.
 
     With --json one line for each look; with --once and --json one document.
     """
-    with Context.open(ctx, json=json) as context:
-        screen = Screen(where(context.settings), context.zone)
-        if once:
-            picture = context.picture(database)
-            if not context.print_json(document(picture)):
-                _print(context.console, screen, picture)
+    screen = Screen(where(context.settings), context.zone)
+    if once:
+        picture = context.picture(database)
+        if not context.print_json(document(picture)):
+            _print(context.console, screen, picture)
+        return
+    with interrupted(YES):
+        if context.json:
+            for _ in turns(every, times):
+                click.echo(jsons.dumps(document(context.picture(database))))
             return
-        with interrupted(YES):
-            if json:
-                for _ in turns(every, times):
-                    click.echo(jsons.dumps(document(context.picture(database))))
-                return
-            _live(context, screen, every, times, database)
+        _live(context, screen, every, times, database)
 
 
 def _live(

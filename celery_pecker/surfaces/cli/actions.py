@@ -37,25 +37,23 @@ BAD = {
 @click.command(cls=CeleryCommand)
 @click.argument("name")
 @as_json
-@click.pass_context
-def pause(ctx: click.Context, *, name: str, json: bool) -> None:
+@Context.opened
+def pause(context: Context, *, name: str) -> None:
     """Let an entry's slots pass without a run, until it is resumed."""
-    with Context.open(ctx, json=json) as context:
-        context.schedules.pause(name, by=current_user())
-        if not context.print_json({"name": name, "paused": True}):
-            click.echo(f"{name!r} is paused from its next slot on")
+    context.schedules.pause(name, by=current_user())
+    if not context.print_json({"name": name, "paused": True}):
+        click.echo(f"{name!r} is paused from its next slot on")
 
 
 @click.command(cls=CeleryCommand)
 @click.argument("name")
 @as_json
-@click.pass_context
-def resume(ctx: click.Context, *, name: str, json: bool) -> None:
+@Context.opened
+def resume(context: Context, *, name: str) -> None:
     """Let an entry's slots run again; what passed meanwhile is not made up for."""
-    with Context.open(ctx, json=json) as context:
-        context.schedules.resume(name, by=current_user())
-        if not context.print_json({"name": name, "paused": False}):
-            click.echo(f"{name!r} runs again from its next slot on")
+    context.schedules.resume(name, by=current_user())
+    if not context.print_json({"name": name, "paused": False}):
+        click.echo(f"{name!r} runs again from its next slot on")
 
 
 @click.command(cls=CeleryCommand)
@@ -69,36 +67,33 @@ def resume(ctx: click.Context, *, name: str, json: bool) -> None:
     help="With --wait: seconds.",
 )
 @as_json
-@click.pass_context
-def run(
-    ctx: click.Context, *, name: str, wait: bool, timeout: float, json: bool
-) -> None:
+@Context.opened
+def run(context: Context, *, name: str, wait: bool, timeout: float) -> None:
     """Ask for a run of an entry now, beside its slots.
 
     A scheduler that declares it takes it within seconds, under the entry's own policy:
     with a timeout, when the run before must have ended. Asked again while one waits,
     it is the one that waits.
     """
-    with Context.open(ctx, json=json) as context:
-        due_us = context.overview.request_run(name, by=current_user())
-        id_ = _task_id(context, name, due_us)
-        document: dict[str, object] = {
-            "name": name,
-            "due": instant(due_us),
-            "task_id": id_,
-        }
-        if not wait:
-            if not context.print_json({**document, "state": "asked"}):
-                click.echo(f"asked for a run of {name!r}, task id {id_}")
-            return
-        with interrupted(UNKNOWN):
-            state = _wait(context, name, due_us, id_, timeout)
-        if not context.print_json({**document, "state": state}):
-            click.echo(f"{name!r}: {state}, task id {id_}")
-        if state in BAD:
-            context.leave(NO)
-        if state not in GOOD:
-            context.leave(UNKNOWN)
+    due_us = context.overview.request_run(name, by=current_user())
+    id_ = _task_id(context, name, due_us)
+    document: dict[str, object] = {
+        "name": name,
+        "due": instant(due_us),
+        "task_id": id_,
+    }
+    if not wait:
+        if not context.print_json({**document, "state": "asked"}):
+            click.echo(f"asked for a run of {name!r}, task id {id_}")
+        return
+    with interrupted(UNKNOWN):
+        state = _wait(context, name, due_us, id_, timeout)
+    if not context.print_json({**document, "state": state}):
+        click.echo(f"{name!r}: {state}, task id {id_}")
+    if state in BAD:
+        context.leave(NO)
+    if state not in GOOD:
+        context.leave(UNKNOWN)
 
 
 def _wait(context: Context, name: str, due_us: int, id_: str, timeout: float) -> str:

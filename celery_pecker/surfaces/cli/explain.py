@@ -41,42 +41,41 @@ TROUBLE = frozenset(
     help="Which slot is meant, in ISO 8601; default the last one, and the one to come.",
 )
 @as_json
-@click.pass_context
-def explain(ctx: click.Context, *, name: str, slot: str | None, json: bool) -> None:
+@Context.opened
+def explain(context: Context, *, name: str, slot: str | None) -> None:
     """Show why an entry runs or does not: one verdict, and what it rests on."""
-    with Context.open(ctx, json=json) as context:
-        entry = context.declared.get(name)
-        detail = context.overview.entry(name)
-        next_us = None
-        names = [*context.declared]
-        if detail is not None:
-            next_us = first_after(entry, detail.row, detail.now_us)
-        else:
-            page = context.overview.page(limit=MOST_NAMES)
-            names += [row.name for row in page.rows]
-        reply = answer(
-            Question(
-                name=name,
-                detail=detail,
-                replicas=context.overview.replicas(),
-                declared_in_code=entry is not None,
-                next_us=next_us,
-                names=names,
-                slack_us=round(context.settings.clock_slack * 1_000_000),
-                slot_us=None if slot is None else _instant(slot, context),
-            ),
-            context.at,
-        )
-        if reply.verdict in TROUBLE:
-            reply = replace(reply, facts=[*reply.facts, *_locks(context)])
-        if not context.print_json(reply):
-            context.print(f"[bold]{reply.verdict}[/]: ", reply.why)
-            if reply.advice:
-                context.print("  → ", reply.advice.replace("NAME", name))
-            for fact in reply.facts:
-                context.print("  · ", fact)
-        if reply.verdict in TROUBLE:
-            context.leave(NO)
+    entry = context.declared.get(name)
+    detail = context.overview.entry(name)
+    next_us = None
+    names = [*context.declared]
+    if detail is not None:
+        next_us = first_after(entry, detail.row, detail.now_us)
+    else:
+        page = context.overview.page(limit=MOST_NAMES)
+        names += [row.name for row in page.rows]
+    reply = answer(
+        Question(
+            name=name,
+            detail=detail,
+            replicas=context.overview.replicas(),
+            declared_in_code=entry is not None,
+            next_us=next_us,
+            names=names,
+            slack_us=round(context.settings.clock_slack * 1_000_000),
+            slot_us=None if slot is None else _instant(slot, context),
+        ),
+        context.at,
+    )
+    if reply.verdict in TROUBLE:
+        reply = replace(reply, facts=[*reply.facts, *_locks(context)])
+    if not context.print_json(reply):
+        context.print(f"[bold]{reply.verdict}[/]: ", reply.why)
+        if reply.advice:
+            context.print("  → ", reply.advice.replace("NAME", name))
+        for fact in reply.facts:
+            context.print("  · ", fact)
+    if reply.verdict in TROUBLE:
+        context.leave(NO)
 
 
 def _locks(context: Context) -> list[str]:

@@ -50,9 +50,9 @@ WORDS = {
     help="Also entries that ran here already: their slots since then may come twice.",
 )
 @as_json
-@click.pass_context
+@Context.opened
 def import_(  # noqa: PLR0913  # from five sources
-    ctx: click.Context,
+    context: Context,
     *,
     source: str | None,
     peer: str | None,
@@ -61,7 +61,6 @@ def import_(  # noqa: PLR0913  # from five sources
     schema: str | None,
     dry_run: bool,
     overwrite: bool,
-    json: bool,
 ) -> None:
     """Take over when entries ran last, or what another scheduler stores.
 
@@ -72,39 +71,38 @@ def import_(  # noqa: PLR0913  # from five sources
     With --schedules, URL is the Redis of RedBeat or the database of the other two;
     without one it is what the app's settings say.
     """
-    with Context.open(ctx, json=json) as context:
-        if peer is not None:
-            if overwrite:
-                message = "--overwrite goes with a FILE only"
-                raise click.UsageError(message)
-            place = Place(url=source, zone=zone, prefix=prefix, schema=schema)
-            import_schedules(context, peer, place, dry_run=dry_run)
-            return
-        if source is None:
-            message = "Missing argument 'FILE'."
+    if peer is not None:
+        if overwrite:
+            message = "--overwrite goes with a FILE only"
             raise click.UsageError(message)
-        file = Path(source)
-        declared = {*context.declared, *stored_names(context)}
-        state = read(file)
-        now_us, rows = rows_of(context, [*state])
-        steps = plan(state, rows, declared=declared, now_us=now_us, overwrite=overwrite)
-        if not dry_run:
-            _write(context, [one for one in steps if one.verdict == "set"], overwrite)
-        counted = Counter(one.verdict for one in steps)
-        if not context.print_json({"dry_run": dry_run, "entries": steps, **counted}):
-            for one in steps:
-                click.echo(f"{one.name} {WORDS[one.verdict]} {context.at(one.last_us)}")
-            did = "would be set" if dry_run else "set"
-            click.echo(f"{counted['set']} of {len(steps)} entries {did}")
-        replicas = context.overview.replicas()
-        if alive(replicas) and not dry_run:
-            click.echo(
-                f"note: {count_of_schedulers(replicas)}; what was sent already is not"
-                " taken back",
-                err=True,
-            )
-        if not counted["set"] and not counted["kept"]:
-            context.leave(NO)
+        place = Place(url=source, zone=zone, prefix=prefix, schema=schema)
+        import_schedules(context, peer, place, dry_run=dry_run)
+        return
+    if source is None:
+        message = "Missing argument 'FILE'."
+        raise click.UsageError(message)
+    file = Path(source)
+    declared = {*context.declared, *stored_names(context)}
+    state = read(file)
+    now_us, rows = rows_of(context, [*state])
+    steps = plan(state, rows, declared=declared, now_us=now_us, overwrite=overwrite)
+    if not dry_run:
+        _write(context, [one for one in steps if one.verdict == "set"], overwrite)
+    counted = Counter(one.verdict for one in steps)
+    if not context.print_json({"dry_run": dry_run, "entries": steps, **counted}):
+        for one in steps:
+            click.echo(f"{one.name} {WORDS[one.verdict]} {context.at(one.last_us)}")
+        did = "would be set" if dry_run else "set"
+        click.echo(f"{counted['set']} of {len(steps)} entries {did}")
+    replicas = context.overview.replicas()
+    if alive(replicas) and not dry_run:
+        click.echo(
+            f"note: {count_of_schedulers(replicas)}; what was sent already is not"
+            " taken back",
+            err=True,
+        )
+    if not counted["set"] and not counted["kept"]:
+        context.leave(NO)
 
 
 def _write(context: Context, carried: list[ImportedRun], overwrite: bool) -> None:
@@ -127,14 +125,13 @@ def _write(context: Context, carried: list[ImportedRun], overwrite: bool) -> Non
     help="A file; without it standard output, where an app may print, too.",
 )
 @click.option("--json", is_flag=True, help="It is JSON in any case.")
-@click.pass_context
-def export(ctx: click.Context, *, output: TextIO, json: bool) -> None:
+@Context.opened
+def export(context: Context, *, output: TextIO) -> None:
     """Write when entries of this code and stored ones ran last, as import reads it.
 
     For going back to another scheduler, or to another database.
     """
-    with Context.open(ctx, json=json) as context:
-        names = {*context.declared, *stored_names(context)}
-        _, rows = rows_of(context, sorted(names))
-        state = {name: instant(row.executed_us) for name, row in sorted(rows.items())}
-        click.echo(jsons.dumps(state, indent=2, ensure_ascii=False), file=output)
+    names = {*context.declared, *stored_names(context)}
+    _, rows = rows_of(context, sorted(names))
+    state = {name: instant(row.executed_us) for name, row in sorted(rows.items())}
+    click.echo(jsons.dumps(state, indent=2, ensure_ascii=False), file=output)

@@ -24,24 +24,21 @@ from celery_pecker.surfaces.cli.context import Context, as_json
     help="With --sql: leave out the steps up to this one.",
 )
 @as_json
-@click.pass_context
-def migrate(ctx: click.Context, *, as_sql: bool, after: int, json: bool) -> None:
+@Context.opened
+def migrate(context: Context, *, as_sql: bool, after: int) -> None:
     """Bring the tables up to this version. Safe to run again, and side by side."""
-    with Context.open(ctx, json=json) as context:
-        settings = context.settings
-        if as_sql:
-            click.echo(migrations.script(settings.schema, after=after), nl=False)
-            return
-        taken = migrations.migrate(settings.dsn, schema=settings.schema)
-        document = {
-            "schema": settings.schema,
-            "step": migrations.LATEST,
-            "taken": [step.version for step in taken],
-        }
-        if context.print_json(document):
-            return
-        for step in taken:
-            context.console.print(f"[green]✓[/] {step.version:04} {step.name}")
-        context.console.print(
-            f"schema {settings.schema!r} is at step {migrations.LATEST}"
-        )
+    settings = context.settings
+    if as_sql:
+        click.echo(migrations.script(settings.schema, after=after), nl=False)
+        return
+    taken = migrations.migrate(settings.dsn, schema=settings.schema)
+    document = {
+        "schema": settings.schema,
+        "step": migrations.LATEST,
+        "taken": [step.version for step in taken],
+    }
+    if context.print_json(document):
+        return
+    for step in taken:
+        context.console.print(f"[green]✓[/] {step.version:04} {step.name}")
+    context.console.print(f"schema {settings.schema!r} is at step {migrations.LATEST}")

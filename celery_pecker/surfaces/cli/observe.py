@@ -26,9 +26,9 @@ from celery_pecker.surfaces.cli.context import Context
     help="Weights of one host; default pecker_observers_capacity.",
 )
 @click.option("--loglevel", default="INFO", show_default=True, help="Of the hosts.")
-@click.pass_context
+@Context.opened
 def observe(
-    ctx: click.Context,
+    context: Context,
     /,
     *,
     name: str | None,
@@ -40,12 +40,11 @@ def observe(
 
     A second signal ends them at once.
     """
-    with Context.open(ctx) as context:
-        load_app(context.app)
-        observers = observers_of(context.app)
-        if observers is None:
-            message = "the app has no observers: make them with Observers(app)"
-            raise Misconfigured(message)
-        Supervisor(
-            observers, name=name, hosts=hosts, room=capacity, loglevel=loglevel
-        ).become(heartbeat.folder(observers.settings))
+    load_app(context.app)
+    observers = observers_of(context.app)
+    if observers is None:
+        message = "the app has no observers: make them with Observers(app)"
+        raise Misconfigured(message)
+    Supervisor(
+        observers, name=name, hosts=hosts, room=capacity, loglevel=loglevel
+    ).become(heartbeat.folder(observers.settings))

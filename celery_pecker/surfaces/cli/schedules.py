@@ -56,14 +56,13 @@ def schedules(
 @click.argument("name")
 @limited
 @as_json
-@click.pass_context
-def history(ctx: click.Context, /, *, name: str, limit: int, json: bool) -> None:
+@Context.opened
+def history(context: Context, /, *, name: str, limit: int) -> None:
     """Show the changes of a schedule and the users that made them, newest first."""
-    with Context.open(ctx, json=json) as context:
-        changes = context.schedules.history(name, limit=limit)
-        if not changes:
-            message = f"nothing is known of a stored schedule {name!r}"
-            raise click.ClickException(message)
-        if context.print_json({"name": name, "history": changes}):
-            return
-        print_table(context, CHANGES, compared(changes))
+    changes = context.schedules.history(name, limit=limit)
+    if not changes:
+        message = f"nothing is known of a stored schedule {name!r}"
+        raise click.ClickException(message)
+    if context.print_json({"name": name, "history": changes}):
+        return
+    print_table(context, CHANGES, compared(changes))

@@ -92,46 +92,38 @@ def _with_fields(command: Command) -> Command:
 @of_version
 @click.option("--dry-run", is_flag=True, help="Show the next five runs; store nothing.")
 @as_json
-@click.pass_context
+@Context.opened
 def set_(
-    ctx: click.Context,
-    /,
-    *,
-    name: str,
-    version: int | None,
-    dry_run: bool,
-    json: bool,
-    **named: Any,
+    context: Context, /, *, name: str, version: int | None, dry_run: bool, **named: Any
 ) -> None:
     """Store a schedule, or change what is named of a stored one.
 
     Instants are ISO 8601; without an offset they are local time of the app's zone.
     Every scheduler follows within a second.
     """
-    with Context.open(ctx, json=json) as context:
-        row = context.schedules.get(name)
-        wanted = _texts(row, name, named)
-        seen = preview(context.schedules, wanted)
-        if dry_run and seen.problem is not None:
-            raise InvalidField(seen.problem, field=seen.field or "schedule")
-        fields = _arguments(wanted, context.zone)
-        fields.pop("version", None)
-        fields["name"] = name  # a form reads it without the blanks around it
-        if named["paused"] is None and row is not None:
-            fields.pop("paused", None)  # a pause since then is no other version
-        # What was not named stays as it was read: an edit in between is refused.
-        known = 0 if row is None else row.version
-        change = partial(
-            context.schedules.set,
-            **fields,
-            version=known if version is None else version,
-            by=current_user(),
-        )
-        if dry_run:
-            _refuse(context, change)
-            _show(context, name, row, seen)
-        else:
-            _say(context, change())
+    row = context.schedules.get(name)
+    wanted = _texts(row, name, named)
+    seen = preview(context.schedules, wanted)
+    if dry_run and seen.problem is not None:
+        raise InvalidField(seen.problem, field=seen.field or "schedule")
+    fields = _arguments(wanted, context.zone)
+    fields.pop("version", None)
+    fields["name"] = name  # a form reads it without the blanks around it
+    if named["paused"] is None and row is not None:
+        fields.pop("paused", None)  # a pause since then is no other version
+    # What was not named stays as it was read: an edit in between is refused.
+    known = 0 if row is None else row.version
+    change = partial(
+        context.schedules.set,
+        **fields,
+        version=known if version is None else version,
+        by=current_user(),
+    )
+    if dry_run:
+        _refuse(context, change)
+        _show(context, name, row, seen)
+    else:
+        _say(context, change())
 
 
 def _refuse(context: Context, change: Callable[..., ScheduleRow]) -> None:
@@ -154,25 +146,17 @@ def _refuse(context: Context, change: Callable[..., ScheduleRow]) -> None:
 @click.option("--name", help="Of the entry; one is made if there is none.")
 @_with_arguments
 @as_json
-@click.pass_context
+@Context.opened
 def once(
-    ctx: click.Context,
-    /,
-    *,
-    task: str,
-    at: str,
-    name: str | None,
-    json: bool,
-    **named: str | None,
+    context: Context, /, *, task: str, at: str, name: str | None, **named: str | None
 ) -> None:
     """Store one run of a task."""
-    with Context.open(ctx, json=json) as context:
-        decoded = {key: _json(key, text) for key, text in named.items() if text}
-        version = {} if name is None else {"version": 0}
-        row = context.schedules.once(
-            task, at=at, name=name, by=current_user(), **version, **decoded
-        )
-        _say(context, row)
+    decoded = {key: _json(key, text) for key, text in named.items() if text}
+    version = {} if name is None else {"version": 0}
+    row = context.schedules.once(
+        task, at=at, name=name, by=current_user(), **version, **decoded
+    )
+    _say(context, row)
 
 
 @click.command(cls=CeleryCommand)
@@ -180,34 +164,28 @@ def once(
 @click.argument("to")
 @of_version
 @as_json
-@click.pass_context
-def rename(
-    ctx: click.Context, /, *, name: str, to: str, version: int | None, json: bool
-) -> None:
+@Context.opened
+def rename(context: Context, /, *, name: str, to: str, version: int | None) -> None:
     """Give a stored schedule another name; its slots come as they would have come."""
-    with Context.open(ctx, json=json) as context:
-        _say(
-            context,
-            context.schedules.rename(name, to, version=version, by=current_user()),
-        )
+    _say(
+        context,
+        context.schedules.rename(name, to, version=version, by=current_user()),
+    )
 
 
 @click.command(cls=CeleryCommand)
 @click.argument("name")
 @of_version
 @as_json
-@click.pass_context
-def remove(
-    ctx: click.Context, /, *, name: str, version: int | None, json: bool
-) -> None:
+@Context.opened
+def remove(context: Context, /, *, name: str, version: int | None) -> None:
     """Remove a stored schedule."""
-    with Context.open(ctx, json=json) as context:
-        removed = context.schedules.remove(name, version=version, by=current_user())
-        if not context.print_json({"name": name, "removed": removed}) and removed:
-            click.echo(f"{name!r} is removed")
-        if not removed:
-            click.echo(f"no stored schedule is named {name!r}", err=True)
-            context.leave(NO)
+    removed = context.schedules.remove(name, version=version, by=current_user())
+    if not context.print_json({"name": name, "removed": removed}) and removed:
+        click.echo(f"{name!r} is removed")
+    if not removed:
+        click.echo(f"no stored schedule is named {name!r}", err=True)
+        context.leave(NO)
 
 
 def _arguments(wanted: Mapping[str, str], zone: tzinfo) -> dict[str, Any]:

@@ -57,9 +57,9 @@ SHOWN = 12
 )
 @click.option("--offset", type=click.IntRange(0), default=0, help="Entries left out.")
 @as_json
-@click.pass_context
+@Context.opened
 def tasks(  # noqa: PLR0913  # what a table can be asked
-    ctx: click.Context,
+    context: Context,
     *,
     watch: bool,
     every: float,
@@ -69,40 +69,38 @@ def tasks(  # noqa: PLR0913  # what a table can be asked
     desc: bool,
     limit: int,
     offset: int,
-    json: bool,
 ) -> None:
     """List the entries: last and next slot, lateness, holder, what they missed."""
-    with Context.open(ctx, json=json) as context:
 
-        def look() -> Page:
-            return context.overview.page(
-                search=search,
-                order=order,
-                descending=desc,
-                limit=limit,
-                offset=offset,
-            )
+    def look() -> Page:
+        return context.overview.page(
+            search=search,
+            order=order,
+            descending=desc,
+            limit=limit,
+            offset=offset,
+        )
 
-        if not watch:
-            page = look()
-            if not context.print_json(_document(context, page)):
-                context.console.print(_table(context, page))
-            return
-        if json:
-            with interrupted(YES):
-                for _ in _turns(every, times):
-                    click.echo(jsons.dumps(plain(_document(context, look()))))
-            return
-        with (
-            interrupted(YES),
-            Live(console=context.console, auto_refresh=False, transient=False) as live,
-        ):
+    if not watch:
+        page = look()
+        if not context.print_json(_document(context, page)):
+            context.console.print(_table(context, page))
+        return
+    if context.json:
+        with interrupted(YES):
             for _ in _turns(every, times):
-                try:
-                    shown: RenderableType = _table(context, look())
-                except DatabaseUnavailable as error:
-                    shown = Group(live.renderable, Text(str(error), style="red"))
-                live.update(shown, refresh=True)
+                click.echo(jsons.dumps(plain(_document(context, look()))))
+        return
+    with (
+        interrupted(YES),
+        Live(console=context.console, auto_refresh=False, transient=False) as live,
+    ):
+        for _ in _turns(every, times):
+            try:
+                shown: RenderableType = _table(context, look())
+            except DatabaseUnavailable as error:
+                shown = Group(live.renderable, Text(str(error), style="red"))
+            live.update(shown, refresh=True)
 
 
 def _turns(every: float, times: int | None) -> Iterator[int]:

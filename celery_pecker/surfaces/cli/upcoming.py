@@ -61,40 +61,39 @@ def slots(entry: Entry | None, row: EntryRow, now_us: int) -> Iterator[int]:
     help="How many slots.",
 )
 @as_json
-@click.pass_context
-def next_(ctx: click.Context, *, name: str, count: int, json: bool) -> None:
+@Context.opened
+def next_(context: Context, *, name: str, count: int) -> None:
     """Show when an entry is due next, by the database's clock."""
-    with Context.open(ctx, json=json) as context:
-        entry = context.declared.get(name) or stored_entry(context, name)
-        detail = context.overview.entry(name, limit=0)
-        if detail is None:
-            message = f"no entry is named {name!r} in the tables"
-            if entry is not None:
-                message += "; this code declares it, but no scheduler has seen it yet"
-            raise UnknownEntry(message)
-        row, now_us = detail.row, detail.now_us
-        words = entry.words if entry else ""
-        runs = [
-            due for _, due in zip(range(count), slots(entry, row, now_us), strict=False)
-        ]
-        if not context.print_json(
-            {
-                "name": name,
-                "now_us": now_us,
-                "last_us": row.last_us,
-                "words": words,
-                "slots": [instant(due) for due in runs],
-            }
-        ):
-            if words:
-                click.echo(words)
-            for due_us in runs:
-                mark = "  overdue" if due_us <= now_us else ""
-                click.echo(f"{context.at(due_us)}{mark}")
-        if not runs:
-            click.echo(
-                f"{name!r} has a schedule that can only be asked whether it is due now,"
-                " one that has come to its end, or one that only other code knows",
-                err=True,
-            )
-            context.leave(NO)
+    entry = context.declared.get(name) or stored_entry(context, name)
+    detail = context.overview.entry(name, limit=0)
+    if detail is None:
+        message = f"no entry is named {name!r} in the tables"
+        if entry is not None:
+            message += "; this code declares it, but no scheduler has seen it yet"
+        raise UnknownEntry(message)
+    row, now_us = detail.row, detail.now_us
+    words = entry.words if entry else ""
+    runs = [
+        due for _, due in zip(range(count), slots(entry, row, now_us), strict=False)
+    ]
+    if not context.print_json(
+        {
+            "name": name,
+            "now_us": now_us,
+            "last_us": row.last_us,
+            "words": words,
+            "slots": [instant(due) for due in runs],
+        }
+    ):
+        if words:
+            click.echo(words)
+        for due_us in runs:
+            mark = "  overdue" if due_us <= now_us else ""
+            click.echo(f"{context.at(due_us)}{mark}")
+    if not runs:
+        click.echo(
+            f"{name!r} has a schedule that can only be asked whether it is due now,"
+            " one that has come to its end, or one that only other code knows",
+            err=True,
+        )
+        context.leave(NO)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json as jsons
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import tzinfo
-from functools import cached_property
-from typing import Any, ClassVar, NoReturn, Self
+from functools import cached_property, wraps
+from typing import Any, ClassVar, Concatenate, NoReturn, Self
 
 import click
 from celery import Celery
@@ -58,6 +58,20 @@ class CommandContext:
         finally:
             if context is not None:
                 context.close()
+
+    @classmethod
+    def opened(
+        cls, command: Callable[Concatenate[Self, ...], None]
+    ) -> Callable[..., None]:
+        """Decorate what a command does: it gets a context, which is closed after it."""
+
+        @click.pass_context
+        @wraps(command)
+        def call(ctx: click.Context, /, *, json: bool = False, **options: Any) -> None:
+            with cls.open(ctx, json=json) as context:
+                command(context, **options)
+
+        return call
 
     def close(self) -> None:
         """Close what was opened."""

@@ -25,28 +25,27 @@ MARKS = {
 
 @click.command(cls=CeleryCommand)
 @as_json
-@click.pass_context
-def doctor(ctx: click.Context, *, json: bool) -> None:
+@Context.opened
+def doctor(context: Context) -> None:
     """Look at database, broker, clocks and workers; say what to mend.
 
     Ends with 1 if something is wrong; what is only worth a look does not count.
     """
-    with Context.open(ctx, json=json) as context:
-        findings = []
-        for examine in (
-            packages.examine,
-            hosts.examine,
-            postgres.examine,
-            broker.examine,
-        ):
-            for finding in examine(context):
-                findings.append(finding)
-                if json:
-                    continue
-                context.print(MARKS[finding.grade], f"{finding.check}: {finding.text}")
-                if finding.advice:
-                    context.print("  → ", finding.advice)
-        counted = Counter(finding.grade for finding in findings)
-        context.print_json({"healthy": not counted[Grade.FAIL], "findings": findings})
-        if counted[Grade.FAIL]:
-            context.leave(NO)
+    findings = []
+    for examine in (
+        packages.examine,
+        hosts.examine,
+        postgres.examine,
+        broker.examine,
+    ):
+        for finding in examine(context):
+            findings.append(finding)
+            if context.json:
+                continue
+            context.print(MARKS[finding.grade], f"{finding.check}: {finding.text}")
+            if finding.advice:
+                context.print("  → ", finding.advice)
+    counted = Counter(finding.grade for finding in findings)
+    context.print_json({"healthy": not counted[Grade.FAIL], "findings": findings})
+    if counted[Grade.FAIL]:
+        context.leave(NO)
