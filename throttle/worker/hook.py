@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
 from typing import Any
@@ -115,8 +116,7 @@ class Hook:
             target = self._runtime.target(request, task)
         if target is None:
             self._through(request)
-            return
-        if task in self._paced:
+        elif task in self._paced:
             self._follow(self._held(request, target))
         elif self._hold.must_wait(target):
             self._keep(self._held(request, target))
@@ -142,10 +142,9 @@ class Hook:
         self._arm(PERIOD)
 
     def _keep(self, held: Held) -> None:
-        if self._overflow.takes(held):
-            return
-        self._count(held)
-        self._put(held)
+        if not self._overflow.takes(held):
+            self._count(held)
+            self._put(held)
 
     def _keep_all_the_same(self, held: Held) -> None:
         # It was to be parked, and could not be: nothing more is taken for it
@@ -248,10 +247,10 @@ class Hook:
         return True
 
     def _leave_hold(self, until: float) -> bool:
-        databases = list(self._hold.databases)
-        self._first += 1
-        for number in range(len(databases)):
-            database = databases[(self._first + number) % len(databases)]
+        databases = deque(self._hold.databases)
+        self._first += 1  # another one begins each time
+        databases.rotate(-self._first)
+        for database in databases:
             for held in self._hold.take(database, self._admission):
                 if self._pace.limits(held):
                     self._pace.add(held)
