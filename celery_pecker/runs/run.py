@@ -7,6 +7,8 @@ that holds the row keeps newer runs from starting until it ends; a run that
 finds a newer run there writes nothing (I3). It works where the user's tables live in
 the database of `pecker_dsn`; elsewhere a column `epoch` of one's own does it
 (docs/how-to/guarded-writes.md).
+
+Which slot a run is of, by which epoch, until when.
 """
 
 from __future__ import annotations
@@ -15,16 +17,45 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
+from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import Misconfigured, Overtaken
 from celery_pecker.kernel.rendering import rendered
 from celery_pecker.kernel.sql import OURS
-from celery_pecker.runs.run_facts import RunFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """One run of one slot. Instants are aware, UTC, by the database's clock."""
+
+    name: str
+    """The entry's name."""
+    due_at: datetime
+    """The slot's instant."""
+    era: int
+    """How often the database's clock was found to have stepped back."""
+    epoch: int
+    """The fencing token: a newer run of this entry has a higher one."""
+    deadline: datetime | None
+    """When the run must have ended; None: it may take as long as it likes."""
+    attempt: int = 0
+    """Which retry of the task it is, from 0."""
+    schema: str = "public"
+    """The PostgreSQL schema that holds the entry."""
+    inherited: bool = False
+    """Whether this task is no run itself but was sent by one."""
+
+    @property
+    def due_us(self) -> int:
+        """The slot's instant in whole microseconds since 1970."""
+        return to_us(self.due_at)
+
 
 NOT_OPEN = (
     "Run.guard needs an open transaction that also does the writing: without one the"

@@ -161,8 +161,7 @@ GUARDS = (
     Guard(
         "stored: a removed schedule goes a day later",
         CLAIMS,
-        "    delete from {schema}.pecker_schedules as stored\n    using undeclared\n"
-        "    where stored.name = undeclared.name\n",
+        "    {delete_undeclared(pecker_schedules)}\n",
         "    delete from {schema}.pecker_schedules as stored\n    using undeclared\n"
         "    where false\n",
         f"{RULES}::test_a_removed_schedule_is_forgotten_a_day_later",

@@ -6,6 +6,8 @@ a message is pushed once under its token, however often it is tried within
 so a failover that loses the one loses the other. A request that was on its way when we
 gave up may still be run later (a frozen server that wakes up): it finds the token
 taken and adds nothing.
+
+One entry's message as it lies in a Redis list: kombu's JSON envelope.
 """
 
 from __future__ import annotations
@@ -15,26 +17,96 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Any
 
-from kombu.utils.json import JSONEncoder
+from kombu.utils.json import JSONEncoder, dumps
 
 from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.dispatch import SAMPLE, Dispatch, names_in
+from celery_pecker.brokers.publisher.expiry import Expiry
 from celery_pecker.brokers.publisher.lanes import LaneRefused, NoTemplate
-from celery_pecker.brokers.publisher.message_template import MessageTemplate
+from celery_pecker.brokers.publisher.message_template import MessageTemplate, Route
 from celery_pecker.brokers.publisher.transport import (
     BatchRefused,
     FastLane,
     ScriptRefused,
 )
-from celery_pecker.brokers.redis.message import RedisMessage
 from celery_pecker.brokers.redis.script import RedisScript
+from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import (
     BrokerRefuses,
     BrokerUnavailable,
     PeckerError,
     PublishUncertain,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedisMessage:
+    """The JSON of one entry's message, twice: with and without an expiry."""
+
+    route: Route
+    priority: int
+    expiry: Expiry
+    plain: str
+    dated: str
+
+    @classmethod
+    def of(cls, template: MessageTemplate, channel: Any) -> RedisMessage:
+        """Return the text that kombu would push, with places for what differs."""
+        message, route, marks = template.message, template.route, template.marks
+        priority = channel._get_message_priority(message)  # noqa: SLF001 (kombu's rule)
+        channel._inplace_augment_message(  # noqa: SLF001 (what basic_publish begins with)
+            message, route.exchange, route.routing_key
+        )
+        message["properties"]["delivery_tag"] = marks.tag
+        places = {
+            f'"{marks.task_id}"': "%(id)s",
+            f'"{marks.header}"': "%(header)s",
+            f'"{marks.expires}"': "%(expires)s",
+            marks.expiration: "%(expiration)s",
+            marks.tag: "%(tag)s",
+        }
+        dated = _with_placeholders(dumps(message), places)
+        message["headers"]["expires"] = None
+        del message["properties"]["expiration"]
+        return cls(
+            route=route,
+            priority=priority,
+            expiry=template.expiry,
+            plain=_with_placeholders(dumps(message), places),
+            dated=dated,
+        )
+
+    def render(self, dispatch: Dispatch, header: str, now: datetime) -> bytes:
+        """Return the bytes of the message for one slot."""
+        stamp = self.expiry.stamp(now, dispatch.expires)
+        fields = {
+            "id": quoted(dispatch.task_id),
+            "header": header,
+            # new for each push: Redis's unacked messages are kept by this tag
+            "tag": new_tag(),
+        }
+        if stamp is None:
+            text = self.plain % fields
+        else:
+            fields["expires"] = quoted(stamp.header)
+            fields["expiration"] = stamp.milliseconds
+            text = self.dated % fields
+        return text.encode("ascii")
+
+
+def _with_placeholders(text: str, places: dict[str, str]) -> str:
+    text = text.replace("%", "%%")
+    for mark, place in places.items():
+        text = text.replace(mark, place)
+    for mark in places:
+        if mark.strip('"') in text:
+            msg = "a part of the message holds the task's id in a text of its own"
+            raise NoTemplate(msg)
+    return text
+
 
 #: Messages that one script pushes.
 BATCH = 1000

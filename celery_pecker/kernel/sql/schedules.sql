@@ -1,3 +1,8 @@
+/* part:delete_undeclared */
+delete from {schema}.$1 as gone
+using undeclared
+where gone.name = undeclared.name
+
 /* part:new_rows */
 -- A new entry counts from the moment it is first seen.
 insert into {schema}.pecker_tasks (name, executed_at)
@@ -310,34 +315,22 @@ undeclared as (
     returning declared.name
 ),
 unstored as (
-    delete from {schema}.pecker_schedules as stored
-    using undeclared
-    where stored.name = undeclared.name
+    {delete_undeclared(pecker_schedules)}
 ),
 unchanged as (
-    delete from {schema}.pecker_schedule_changes as change
-    using undeclared
-    where change.name = undeclared.name
+    {delete_undeclared(pecker_schedule_changes)}
 ),
 unconfirmed as (
-    delete from {schema}.pecker_pending as pending
-    using undeclared
-    where pending.name = undeclared.name
+    {delete_undeclared(pecker_pending)}
 ),
 unfenced as (
-    delete from {schema}.pecker_fences as fence
-    using undeclared
-    where fence.name = undeclared.name
+    {delete_undeclared(pecker_fences)}
 ),
 untold as (
-    delete from {schema}.pecker_history as page
-    using undeclared
-    where page.name = undeclared.name
+    {delete_undeclared(pecker_history)}
 ),
 uncounted as (
-    delete from {schema}.pecker_outcomes as outcome
-    using undeclared
-    where outcome.name = undeclared.name
+    {delete_undeclared(pecker_outcomes)}
 )
 delete from {schema}.pecker_tasks as task
 using undeclared
