@@ -23,7 +23,7 @@ def read_limits(value: object, *, policy: Policy, shadow: bool) -> dict[str, Lim
     """
     limits: dict[str, Limit] = {}
     for name, limit in _pairs(value):
-        _check_name(name)
+        check_name(name, "throttle_limits: ")
         if name in limits:
             message = f"throttle_limits has two limits for {name!r}; leave one"
             raise Misconfigured(message)
@@ -55,7 +55,8 @@ def _pairs(value: object) -> Iterable[tuple[Any, object]]:
     raise Misconfigured(message)
 
 
-def _check_name(name: object) -> None:
+def check_name(name: object, where: str = "") -> str:
+    """Return the name of a database that can be a key, or say what is allowed."""
     if (
         not isinstance(name, str)
         or not name.strip()
@@ -63,10 +64,11 @@ def _check_name(name: object) -> None:
         or any(character in name for character in "\0{}:")
     ):
         message = (
-            f"throttle_limits: {name!r} is no name of a database: 1 to {LONGEST_NAME}"
-            " bytes, without NUL, '{', '}' or ':'"
+            f"{where}{name!r} is no name of a database: 1 to {LONGEST_NAME} bytes,"
+            " without NUL, '{', '}' or ':'"
         )
         raise Misconfigured(message)
+    return name
 
 
 def _limit(name: str, limit: object, *, policy: Policy, shadow: bool) -> Limit:

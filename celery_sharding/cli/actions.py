@@ -9,13 +9,10 @@ from __future__ import annotations
 import click
 from celery.bin.base import CeleryCommand
 
-from celery_sharding.cli.context import Context, as_json, of_job
+from celery_sharding.cli.context import Context, as_json, job_command, of_job
 
 
-@click.command(cls=CeleryCommand)
-@of_job
-@as_json
-@Context.opened
+@job_command
 def pause(context: Context, *, task_id: str) -> None:
     """Let no further item of a job begin, until it is resumed."""
     context.ledger.control.pause(task_id)
@@ -23,10 +20,7 @@ def pause(context: Context, *, task_id: str) -> None:
         click.echo(f"{task_id} is paused: workers stop at their next item")
 
 
-@click.command(cls=CeleryCommand)
-@of_job
-@as_json
-@Context.opened
+@job_command
 def resume(context: Context, *, task_id: str) -> None:
     """Let a paused job go on where it stopped."""
     context.ledger.control.resume(task_id)
@@ -34,10 +28,7 @@ def resume(context: Context, *, task_id: str) -> None:
         click.echo(f"{task_id} goes on")
 
 
-@click.command(cls=CeleryCommand)
-@of_job
-@as_json
-@Context.opened
+@job_command
 def cancel(context: Context, *, task_id: str) -> None:
     """End a job: no further item begins, Post does not run, no chain goes on."""
     context.ledger.control.cancel(task_id)
@@ -45,10 +36,7 @@ def cancel(context: Context, *, task_id: str) -> None:
         click.echo(f"{task_id} is cancelled: workers stop at their next item")
 
 
-@click.command(cls=CeleryCommand)
-@of_job
-@as_json
-@Context.opened
+@job_command
 def retry(context: Context, *, task_id: str) -> None:
     """Run the failed items of an ended job once more, and then Post."""
     items = context.ledger.control.retry_failed(task_id)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
 
 import click
+from celery.bin.base import CeleryCommand
 
 from celery_pecker.surfaces.console.context import as_json
 from celery_pecker.surfaces.console.database_context import DatabaseContext
@@ -15,7 +17,7 @@ from celery_pecker.surfaces.console.instants import for_people
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.per_thread import PACKAGE
 
-__all__ = ["NO", "UNKNOWN", "Context", "as_json", "of_job", "plain"]
+__all__ = ["NO", "UNKNOWN", "Context", "as_json", "job_command", "of_job", "plain"]
 
 of_job = click.argument("task_id", metavar="ID")
 
@@ -35,3 +37,8 @@ class Context(DatabaseContext):
         if instant is None:
             return "-"
         return for_people(instant, self.zone, timespec="seconds")
+
+
+def job_command(act: Callable[..., None]) -> click.Command:
+    """Make a command of what is done with a job in an open context."""
+    return click.command(cls=CeleryCommand)(of_job(as_json(Context.opened(act))))

@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from throttle.limits import check_name
 from throttle.meter import Meter
 from throttle.meter import meter as of_this_process
-from throttle.meter.tallies import check_name
 
 __all__ = ["django", "psycopg", "sqlalchemy", "uninstall"]
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from celery_pecker.kernel import shared_memory
 from throttle.clock import perf_ns
+from throttle.limits import check_name
 from throttle.meter.cells import (
     DATABASES,
     LENGTH,
@@ -21,7 +22,7 @@ from throttle.meter.cells import (
 )
 from throttle.meter.deltas import DeltaReader, Sums, run_of, since, still
 from throttle.meter.rows import LANES, Row, Shared, size
-from throttle.meter.tallies import Tally, check_name
+from throttle.meter.tallies import Tally
 from throttle.meter.thread_cells import Counts, LocalCells, OpenRun, ThreadCells
 from throttle.model import Amount, Reading, Run
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from throttle.errors import Misconfigured
-from throttle.limits import LONGEST_NAME
 from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED
 
 if TYPE_CHECKING:
@@ -46,19 +44,3 @@ class Tally:
         if seconds > 0:  # nor if it is no number
             cells[at + NANOSECONDS] += int(min(seconds, LONGEST) * 1e9)
         cells[at + ROWS] += max(min(rows, MOST), 0)
-
-
-def check_name(name: object) -> str:
-    """Return the name of a database that can be a key, or say what is allowed."""
-    if (
-        not isinstance(name, str)
-        or not name.strip()
-        or len(name.encode()) > LONGEST_NAME
-        or any(character in name for character in "\0{}:")
-    ):
-        message = (
-            f"{name!r} is no name of a database: 1 to {LONGEST_NAME} bytes, without"
-            " NUL, '{', '}' or ':'"
-        )
-        raise Misconfigured(message)
-    return name
