@@ -269,7 +269,7 @@ def _by(name: str, text: str, label: str, field: str) -> Measure:
     """Return a measure of what a field counts by the values of a label."""
 
     def samples(figures: JobFigures) -> Samples:
-        yield from (([one], number) for one, number in getattr(figures, field).items())
+        yield from (([one], count) for one, count in getattr(figures, field).items())
 
     return Measure(name, text, samples, labels=(label,))
 

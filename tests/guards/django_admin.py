@@ -34,7 +34,7 @@ GUARDS = (
     ),
     Guard(
         "django: problems behind thousands of schedules are found",
-        "celery_pecker/django/stored_schedules/filters.py",
+        "celery_pecker/django/stored_schedules/admin.py",
         "rows.iterator(chunk_size=CHUNK):\n",
         "rows[:EXAMINED]:\n",
         f"{TESTS}::test_a_problem_is_found_behind_thousands_or_it_is_said",

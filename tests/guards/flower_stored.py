@@ -11,14 +11,14 @@ TESTS = "tests/integration/flower/test_stored.py"
 GUARDS = (
     Guard(
         "flower: data is not for a name that another site gives to this address",
-        "celery_pecker/surfaces/flower/own_origin.py",
+        "celery_pecker/surfaces/flower/views.py",
         "if not (options.basic_auth or options.auth or name in known or is_ip(name)):",
         "if not name:",
         "tests/integration/flower/test_install.py::test_data_is_not_for_other_sites",
     ),
     Guard(
         "flower: data is not for scripts of other sites",
-        "celery_pecker/surfaces/flower/own_origin.py",
+        "celery_pecker/surfaces/flower/views.py",
         '            self.clear_header(f"Access-Control-Allow-{name}")\n',
         "            pass\n",
         "tests/integration/flower/test_install.py::test_data_is_not_for_other_sites",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
-RECORD = "celery_pecker/surfaces/intake/record.py"
+RECORD = "celery_pecker/surfaces/intake/server.py"
 TESTS = "tests/integration/intake/test_intake.py"
 OUTAGES = "tests/integration/intake/test_outages.py"
 

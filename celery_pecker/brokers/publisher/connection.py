@@ -135,6 +135,10 @@ class BrokerConnection:
             return str(error)
         return None
 
+    def use(self, channel: Any, side: Any) -> None:
+        """Take the channels of a connection that its transport has opened."""
+        self.channel, self.side = channel, side
+
     def declare_queues(self, entities: Iterable[Any]) -> str | None:
         """Declare what a route needs; return why the broker refused, or None.
 

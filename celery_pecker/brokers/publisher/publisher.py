@@ -9,6 +9,7 @@ from typing import Any
 
 from celery.beat import ScheduleEntry, Scheduler
 
+from celery_pecker.brokers.publisher.bulk_lanes import FastLane
 from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.dispatch import Dispatch, names_in
 from celery_pecker.brokers.publisher.lanes import (
@@ -26,7 +27,7 @@ from celery_pecker.brokers.publisher.message_template import (
     build_template,
 )
 from celery_pecker.brokers.publisher.slow_lane import Outcome, SlowLane
-from celery_pecker.brokers.publisher.transport import FastLane, Transport
+from celery_pecker.brokers.publisher.transport import Transport
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import (
     BrokerUnavailable,

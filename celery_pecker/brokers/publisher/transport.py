@@ -1,7 +1,7 @@
 """What a kind of broker is to the publisher: a folder beside this one for each.
 
 `Transport` is what stands between a connection and a broker, and what is right of one
-that is not known. `FastLane` and `StoredLane` are how it takes many messages in one go.
+that is not known. How it takes many messages in one go says `bulk_lanes`.
 """
 
 from __future__ import annotations
@@ -10,18 +10,10 @@ import contextlib
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
 
 from amqp.exceptions import FrameSyntaxError
-
-if TYPE_CHECKING:
-    from celery_pecker.brokers.publisher.connection import BrokerConnection
-    from celery_pecker.brokers.publisher.dispatch import Dispatch
-    from celery_pecker.brokers.publisher.message_template import MessageTemplate
-    from celery_pecker.brokers.publisher.stored_messages import Pushed
-    from celery_pecker.brokers.stored_message import Message
 
 
 class ScriptRefused(Exception):
@@ -38,12 +30,12 @@ class Transport:
     name: ClassVar[str] = "other"
     lane: ClassVar[str] = ""
     """Dotted path of its `FastLane`; empty: there is none."""
-    stored: ClassVar[str] = f"{__name__}:StoredLane"
+    stored: ClassVar[str] = "celery_pecker.brokers.publisher.bulk_lanes:StoredLane"
     ends_batch: ClassVar[tuple[type[BaseException], ...]] = ()
     """What ends a batch of kombu's, beside what ends the connection."""
 
-    def __init__(self, broker: BrokerConnection, connection: Any) -> None:
-        """Take kombu's connection, which is not open yet."""
+    def __init__(self, broker: Any, connection: Any) -> None:
+        """Take our connection, and kombu's, which is not open yet."""
         self.broker = broker
         self.connection = connection
 
@@ -52,7 +44,8 @@ class Transport:
 
     def open(self) -> None:
         """Give the broker's connection its channels; it is connected."""
-        self.broker.channel = self.broker.side = self.connection.channel()
+        channel = self.connection.channel()
+        self.broker.use(channel, channel)
 
     def reopen(self) -> None:
         """Open the channels anew that the broker has closed."""
@@ -100,57 +93,6 @@ class Transport:
     def why_forbidden(self, error: BaseException | None) -> str | None:  # noqa: ARG002
         """Return why this user may send no messages, if that is the error."""
         return None
-
-
-class FastLane:
-    """Sends messages that are built once, many in one go."""
-
-    exact: ClassVar[bool] = False
-    """Whether a batch that is tried again under its token is not sent twice."""
-
-    def __init__(self, broker: BrokerConnection, suspects: set[str]) -> None:
-        """Take the connection, and names of which one is refused with others."""
-        self._broker = broker
-        self._suspects = suspects
-
-    def why_refused(self) -> str | None:
-        """Return why the broker refuses this lane now."""
-        return None
-
-    def tried(self, token: str, task_id: str) -> Any:  # noqa: ARG002
-        """Return what was tried for a task under the token and is not settled."""
-        return None
-
-    build: Callable[[MessageTemplate], Any]
-    """Returns the message with places for what differs from slot to slot."""
-    check_message: Callable[[Any, datetime], None]
-    """Fills a message in as a slot would; what is odd about its entry is raised."""
-    push: Callable[[Sequence[tuple[Any, Dispatch]], str, datetime], None]
-    """Sends all messages, under a token."""
-
-
-class StoredLane:
-    """Sends stored messages, many in one go; this one none."""
-
-    asks_exchange: ClassVar[bool] = False
-    """Whether the type of an exchange decides what it takes."""
-
-    def __init__(self, broker: BrokerConnection) -> None:
-        self._broker = broker
-
-    def takes(self, message: Message) -> bool:  # noqa: ARG002
-        """Return whether a message can be sent in one go with others."""
-        return False
-
-    push: Callable[[Sequence[Message], str, datetime], Pushed]
-    """Sends all of them, under a token; returns what became of each."""
-
-    def pushed(self, token: str) -> bool:  # noqa: ARG002
-        """Return whether a batch is known to be on the broker."""
-        return False
-
-    def settle(self, token: str) -> None:
-        """Keep a token no longer than needed: its batch is deleted."""
 
 
 def abort(open_sockets: Iterator[socket.socket]) -> None:

@@ -21,6 +21,7 @@ from amqp import spec
 from amqp.method_framing import frame_writer
 from amqp.serialization import dumps
 
+from celery_pecker.brokers.publisher.bulk_lanes import FastLane
 from celery_pecker.brokers.publisher.dispatch import SAMPLE, Dispatch, names_in
 from celery_pecker.brokers.publisher.expiry import Expiry
 from celery_pecker.brokers.publisher.lanes import NoTemplate
@@ -29,7 +30,6 @@ from celery_pecker.brokers.publisher.message_template import (
     Placeholders,
     Route,
 )
-from celery_pecker.brokers.publisher.transport import FastLane
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 
 

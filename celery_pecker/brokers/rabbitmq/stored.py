@@ -8,9 +8,8 @@ from datetime import datetime
 from amqp.serialization import dumps
 from kombu.utils.json import loads
 
+from celery_pecker.brokers.publisher.bulk_lanes import Pushed, StoredLane
 from celery_pecker.brokers.publisher.connection import BrokerConnection
-from celery_pecker.brokers.publisher.stored_messages.publisher import Pushed
-from celery_pecker.brokers.publisher.transport import StoredLane
 from celery_pecker.brokers.rabbitmq.lane import Frame, RabbitLane
 from celery_pecker.brokers.stored_message import Message
 

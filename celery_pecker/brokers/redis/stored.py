@@ -15,9 +15,8 @@ from datetime import datetime
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
+from celery_pecker.brokers.publisher.bulk_lanes import Pushed, StoredLane
 from celery_pecker.brokers.publisher.connection import BrokerConnection
-from celery_pecker.brokers.publisher.stored_messages.publisher import Pushed
-from celery_pecker.brokers.publisher.transport import StoredLane
 from celery_pecker.brokers.redis.script import RedisScript
 from celery_pecker.brokers.redis.transport import UNNAMED
 from celery_pecker.brokers.stored_message import Message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -10,6 +11,7 @@ from zoneinfo import available_timezones
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, F, Q
 from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
@@ -17,14 +19,93 @@ from django.utils.html import format_html
 
 from celery_pecker.django import databases
 from celery_pecker.django.models import Schedule, ScheduleChange
-from celery_pecker.django.read_only_admin import MOST_TASKS, Bounded, TaskFilter
-from celery_pecker.django.stored_schedules import filters, rows
+from celery_pecker.django.read_only_admin import (
+    MOST,
+    MOST_TASKS,
+    Bounded,
+    TaskFilter,
+    WordFilter,
+)
+from celery_pecker.django.stored_schedules import rows
 from celery_pecker.django.stored_schedules.changes import instant
 from celery_pecker.django.stored_schedules.form import ScheduleForm, fieldsets
+from celery_pecker.django.stored_schedules.rows import hot, readable
 from celery_pecker.django.stored_schedules.store import Store, schedules
 from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.errors import PeckerError, UnknownSchedule
+from celery_pecker.schedules.stored.form_fields import KINDS
 from celery_pecker.surfaces.views.schedules import compared
+
+EXAMINED = 5_000
+"""Different schedules that are read for those with a problem: only reading shows it,
+and of many thousands most are alike."""
+CHUNK = 2_000
+CUT = (
+    "Only the first {read:,} different schedules were read for problems, up to"
+    " {name!r}: choose a task or a kind to see those behind it."
+)
+_DONE = Q(once=True, once_at__lte=F("executed_at"))
+
+
+class StateFilter(WordFilter):
+    """Active, paused, done (a single run that is over), or with a problem."""
+
+    title = "state"
+    parameter_name = "state"
+    words = ("active", "paused", "done", "problem")
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        """Return the schedules in the state."""
+        paused = Exists(hot(paused=True))
+        if self.value() == "problem":
+            bad = unreadable(request, queryset)
+            return queryset.filter(Q(by_code=True) | Q(pk__in=bad))
+        if self.value() == "paused":
+            return queryset.filter(paused).exclude(_DONE)
+        if self.value() == "done":
+            return queryset.filter(_DONE)
+        if self.value() == "active":
+            return queryset.exclude(paused).exclude(_DONE)
+        return queryset
+
+
+def unreadable(request: Any, queryset: Any) -> list[str]:
+    """Return the schedules that cannot be read, by name; say if not all were read."""
+    columns = ("schedule", "policies", "run", "starts_at", "ends_at")
+    rows = queryset.order_by("name").values_list("pk", *columns, "once", "once_at")
+    known: dict[str, bool] = {}
+    bad: list[str] = []
+    for name, *parts, once, once_at in rows.iterator(chunk_size=CHUNK):
+        parts.append(once_at if once else None)
+        key = json.dumps(parts, default=str, sort_keys=True)
+        if key not in known:
+            if len(known) == EXAMINED:
+                messages.warning(request, CUT.format(read=EXAMINED, name=name))
+                break
+            known[key] = readable(*parts)
+        if not known[key]:
+            bad.append(name)
+        if len(bad) > MOST:
+            break  # the list says that there are more
+    return bad
+
+
+class KindFilter(WordFilter):
+    """By the one key that names the kind of a schedule."""
+
+    title = "kind"
+    parameter_name = "kind"
+    words = tuple(kind for kind in KINDS if kind != "json")
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        """Return the schedules of the kind."""
+        del request
+        return (
+            queryset.filter(schedule__has_key=self.value())
+            if self.value()
+            else queryset
+        )
+
 
 KEPT = 100
 """Changes that the page of a schedule shows: as many as there are."""
@@ -62,7 +143,7 @@ class ScheduleAdmin(Bounded):
     list_display = (
         *("name", "task", "words", "state_shown", "next_run", "last_run", "who"),
     )
-    list_filter = (TaskFilter, filters.KindFilter, filters.StateFilter)
+    list_filter = (TaskFilter, KindFilter, StateFilter)
     search_fields = ("name", "task")
     search_help_text = "Part of the name, or of the task's"
     window_order = ("name",)

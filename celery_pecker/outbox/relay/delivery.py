@@ -6,7 +6,8 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
-from celery_pecker.brokers.publisher.stored_messages import Pushed, StoredPublisher
+from celery_pecker.brokers.publisher.bulk_lanes import Pushed
+from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
 from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import Clock, new_id
 from celery_pecker.kernel.errors import (

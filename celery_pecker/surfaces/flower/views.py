@@ -11,9 +11,11 @@ import logging
 import os
 from base64 import b64decode
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Any
 
 from flower.utils import strtobool
+from flower.views import BaseHandler
 from tornado.web import HTTPError, RequestHandler, authenticated
 
 from celery_pecker.kernel.errors import (
@@ -25,8 +27,8 @@ from celery_pecker.kernel.errors import (
     SchemaOutdated,
 )
 from celery_pecker.surfaces.flower.loader import OURS
-from celery_pecker.surfaces.flower.own_origin import OwnOrigin
 from celery_pecker.surfaces.flower.pages import (
+    HOSTS,
     PLACE,
     READ_ONLY,
     Fields,
@@ -39,6 +41,44 @@ from celery_pecker.surfaces.flower.reader import Reader, TooManyWaiting
 from celery_pecker.surfaces.flower.rendering import described
 from celery_pecker.surfaces.flower.schedules import SCHEDULES
 from celery_pecker.surfaces.flower.static_files import version_of
+
+LOCAL = ("localhost", "ip6-localhost")
+FOREIGN = (
+    "This Flower has no authentication, and {name!r} is none of its names: say"
+    " install(hosts=[...]) in flowerconfig.py, or set --basic_auth or --auth."
+)
+
+
+class OwnOrigin(BaseHandler):
+    """A handler that answers to Flower's own pages only."""
+
+    def set_default_headers(self) -> None:
+        """Let no page of another site read these, whatever Flower lets be read."""
+        super().set_default_headers()
+        for name in ("Origin", "Headers", "Methods"):
+            self.clear_header(f"Access-Control-Allow-{name}")
+
+    def prepare(self) -> Any:
+        """Refuse a name that another site may have given to this address.
+
+        A page of that site would be of the same origin then. Where Flower asks for a
+        password the browser has none under that name.
+        """
+        options, name = self.application.options, self.request.host_name
+        known = (*LOCAL, *self.settings.get(HOSTS, ()))
+        if not (options.basic_auth or options.auth or name in known or is_ip(name)):
+            raise HTTPError(403, FOREIGN.format(name=name))
+        return super().prepare()
+
+
+def is_ip(name: str) -> bool:
+    """Return whether a host is named by its address, which no other site can claim."""
+    try:
+        ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ work until then, and sends the request once more under the same ``Idempotency-Ke
 no answer came: it is recorded once.
 
     request    what a body asks for, and what is refused (pure)
-    record     the tasks of a request and its key in one transaction
     server     the paths, the token, the port
 
 Deep validation is not the intake's: a task of the allow-list is recorded whatever its

@@ -21,7 +21,7 @@ from celery_pecker.kernel.clock import SYSTEM, from_us, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.engine.model import Row
-from celery_pecker.surfaces.cli.imported_state import plan, read
+from celery_pecker.surfaces.cli.import_export import plan, read
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
 from tests.command_line import Line

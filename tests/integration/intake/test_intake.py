@@ -16,8 +16,7 @@ from celery import Celery
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.outbox import Outbox
 from celery_pecker.surfaces.intake import server
-from celery_pecker.surfaces.intake.record import KEPT
-from celery_pecker.surfaces.intake.server import Service
+from celery_pecker.surfaces.intake.server import KEPT, Service
 from celery_pecker.surfaces.service import listener
 from celery_pecker.surfaces.service.listener import Listener
 from celery_pecker.testing import eventually

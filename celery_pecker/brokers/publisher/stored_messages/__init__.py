@@ -10,9 +10,6 @@ delivery tag, and how long the message may still wait in the broker.
   possible, else by kombu's channel. So one that is refused is known by name.
 """
 
-from celery_pecker.brokers.publisher.stored_messages.publisher import (
-    Pushed,
-    StoredPublisher,
-)
+from celery_pecker.brokers.publisher.stored_messages.publisher import StoredPublisher
 
-__all__ = ["Pushed", "StoredPublisher"]
+__all__ = ["StoredPublisher"]

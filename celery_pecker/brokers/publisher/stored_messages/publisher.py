@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from kombu.utils.json import loads
 
+from celery_pecker.brokers.publisher.bulk_lanes import Pushed, StoredLane
 from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.message_template import UNREADABLE
 from celery_pecker.brokers.publisher.stored_messages.entities import decode
-from celery_pecker.brokers.publisher.transport import (
-    BatchRefused,
-    ScriptRefused,
-    StoredLane,
-)
+from celery_pecker.brokers.publisher.transport import BatchRefused, ScriptRefused
 from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import (
@@ -30,21 +26,6 @@ MOST_DECLARED = 10_000
 """Texts of queues and exchanges that are decoded once for all messages."""
 SPOILED: tuple[type[BaseException], ...] = (ScriptRefused, *UNREADABLE)
 """What is raised where nothing was sent and one by one may do better."""
-
-
-@dataclass(slots=True)
-class Pushed:
-    """What became of messages, by their keys; those in no field were not sent."""
-
-    sent: set[int] = field(default_factory=set)
-    refused: dict[int, str] = field(default_factory=dict)
-    """They will never be sent as they are, and why."""
-    alone: set[int] = field(default_factory=set)
-    """One of them spoils the others: they are to be sent one by one."""
-    why: str = ""
-    """What was wrong when they were sent together."""
-    broken: BaseException | None = None
-    """Why there is a rest, which may be tried again."""
 
 
 class StoredPublisher:
