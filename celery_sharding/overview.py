@@ -29,7 +29,7 @@ WINDOW = 15.0
 """Seconds of the past that count as now."""
 
 
-class Pace:
+class JobPace:
     """Items that ended per second, over the last looks.
 
     The ledger has the mean since the beginning, which an hour's pause makes useless.
@@ -116,7 +116,7 @@ class State(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Verdict(NamedTuple):
+class JobVerdict(NamedTuple):
     """A word, and why."""
 
     state: State
@@ -130,51 +130,53 @@ STARVED = "no live worker runs shards: start one with this app"
 DELIVERS = "its outcome stands, and is being reported to Celery"
 
 
-def verdict(row: JobRow) -> Verdict:
+def verdict(row: JobRow) -> JobVerdict:
     """Return how a job stands."""
     if row.stage is Stage.ENDED:
         return _ended(row)
     if row.stage is Stage.DELIVERING:
-        return Verdict(State.DELIVERING, DELIVERS)
+        return JobVerdict(State.DELIVERING, DELIVERS)
     if row.paused:
-        return Verdict(State.PAUSED, "it is paused: nothing of it runs")
+        return JobVerdict(State.PAUSED, "it is paused: nothing of it runs")
     if row.stage is Stage.SHARDING:
         return _sharding(row)
     return _begun(row)
 
 
-def _begun(row: JobRow) -> Verdict:
+def _begun(row: JobRow) -> JobVerdict:
     if row.stage is Stage.SUBMITTED:
-        return Verdict(State.SUBMITTED, SENT if row.executors else _starved())
+        return JobVerdict(State.SUBMITTED, SENT if row.executors else _starved())
     state = State(row.stage.value)
     what = "PreProcess gives its items" if state is State.PLANNING else "Post runs"
     repeats = (
         f", begun {row.attempts} times: processes died" if row.attempts > 1 else ""
     )
-    return Verdict(state, what + repeats)
+    return JobVerdict(state, what + repeats)
 
 
-def _sharding(row: JobRow) -> Verdict:
+def _sharding(row: JobRow) -> JobVerdict:
     layer = f"layer {row.layer + 1} of {row.layers}"
     if row.held:
         many = f"{row.held} of at most {row.concurrency}"
-        return Verdict(State.RUNNING, f"{layer}: {many} shards run")
+        return JobVerdict(State.RUNNING, f"{layer}: {many} shards run")
     if not row.executors:
-        return Verdict(State.STARVED, _starved())
-    return Verdict(State.WAITING, f"{layer}: shards wait for a worker that is free")
+        return JobVerdict(State.STARVED, _starved())
+    return JobVerdict(State.WAITING, f"{layer}: shards wait for a worker that is free")
 
 
 def _starved() -> str:
     return f"{NoExecutor.code}: {STARVED}"
 
 
-def _ended(row: JobRow) -> Verdict:
+def _ended(row: JobRow) -> JobVerdict:
     if row.outcome is Outcome.CANCELLED:
-        return Verdict(State.CANCELLED, "it was cancelled")
+        return JobVerdict(State.CANCELLED, "it was cancelled")
     if row.outcome is Outcome.FAILED:
-        return Verdict(State.FAILED, reason(row) or "it failed")
+        return JobVerdict(State.FAILED, reason(row) or "it failed")
     failed = f", {row.failed:,} items failed" if row.failed else ""
-    return Verdict(State.SUCCEEDED, f"{row.done:,} of {row.total:,} items done{failed}")
+    return JobVerdict(
+        State.SUCCEEDED, f"{row.done:,} of {row.total:,} items done{failed}"
+    )
 
 
 def reason(row: JobRow) -> str:
@@ -207,7 +209,7 @@ class Snapshot:
         return self.row.progress(tuple(layer.progress for layer in self.layers))
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> JobVerdict:
         """Return how it stands, in a word and a sentence."""
         return verdict(self.row)
 

@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from celery_pecker.surfaces.service.listener import Service
+from celery_pecker.surfaces.service.listener import HttpService
 
 TIMEOUT = 10.0
 OWN = "the token of the service"
@@ -19,7 +19,7 @@ OWN = "the token of the service"
 class Served:
     """One service, until `close`."""
 
-    def __init__(self, service: Service, *, token: str) -> None:
+    def __init__(self, service: HttpService, *, token: str) -> None:
         self._service = service
         self._token = token
         self._loop = asyncio.new_event_loop()

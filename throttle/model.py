@@ -228,7 +228,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ExchangeAnswer:
     """What a process hears."""
 
     at: float
@@ -259,7 +259,7 @@ class View:
 class Store(Protocol):
     """Redis, or the service before it. Raises `StoreUnavailable`."""
 
-    def exchange(self, report: Report) -> Answer:
+    def exchange(self, report: Report) -> ExchangeAnswer:
         """Count the report; return what is known of its databases."""
         ...
 

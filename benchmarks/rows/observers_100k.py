@@ -19,7 +19,7 @@ from benchmarks.run import Run
 from benchmarks.schedules.arrivals import spread
 from celery_pecker.kernel.database import Database
 from celery_pecker.observers.hosts.host_main import DATABASE
-from celery_pecker.observers.overview import Overview, Which
+from celery_pecker.observers.overview import ObserversOverview, Which
 from celery_pecker.testing import EmbeddedPostgres
 
 ROW = "observers_100k"
@@ -76,7 +76,7 @@ def _kill(field: Field) -> list[float]:
 def _look(field: Field) -> None:
     """Do what `pecker observers`, metrics and Flower's page do."""
     database = Database.of(field.observers.settings, role="observers")
-    overview = Overview(database)
+    overview = ObserversOverview(database)
     for _ in range(LOOKS):
         overview.summary()
         overview.page(Which(), limit=100)

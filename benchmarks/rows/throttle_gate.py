@@ -32,7 +32,15 @@ from benchmarks.run import Run
 from throttle.admission import Accounts
 from throttle.exchange import Snapshot
 from throttle.gate import Gate
-from throttle.model import Amount, Answer, Estimator, Limit, Reading, Seen, Target
+from throttle.model import (
+    Amount,
+    Estimator,
+    ExchangeAnswer,
+    Limit,
+    Reading,
+    Seen,
+    Target,
+)
 from throttle.settings import Settings
 
 ROW = "throttle_gate"
@@ -98,7 +106,7 @@ def _timed(ask: Ask, then: Ask, times: int) -> list[int]:
 class _Known:
     """An exchange that has just heard."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: ExchangeAnswer) -> None:
         self._answer = answer
         self.hear()
 
@@ -135,7 +143,9 @@ def _hit(limiter: RateLimiter, item: RateLimitItemPerSecond, kind: str) -> Ask:
 
 def _gate(name: str, traffic: float) -> Iterator[Asked]:
     both = dict.fromkeys(Estimator, Amount(traffic))
-    known = _Known(Answer(at=0, databases={"main": Seen(traffic=both, outside=both)}))
+    known = _Known(
+        ExchangeAnswer(at=0, databases={"main": Seen(traffic=both, outside=both)})
+    )
     settings = Settings.read(
         {"throttle_redis_url": "redis://nowhere", "throttle_limits": {"main": PLENTY}}
     )
@@ -154,7 +164,7 @@ def _worker(name: str, limit: float) -> Iterator[Asked]:
     target, task = Target("main", "acme"), "orders.sync"
     nobody = dict.fromkeys(Estimator, Amount())
     seen = Seen(traffic=nobody, outside=nobody, share=1.0, holders=1)
-    answer = Answer(at=0, databases={"main": seen})
+    answer = ExchangeAnswer(at=0, databases={"main": seen})
 
     def then(nth: int) -> None:
         accounts.over((), [nth])

@@ -20,7 +20,14 @@ import numpy as np
 from benchmarks.results import Sample
 from benchmarks.run import Run
 from throttle.exchange import Exchanger
-from throttle.model import Amount, Answer, DatabaseReport, Estimator, Reading, Report
+from throttle.model import (
+    Amount,
+    DatabaseReport,
+    Estimator,
+    ExchangeAnswer,
+    Reading,
+    Report,
+)
 from throttle.settings import Settings
 from throttle.store.redis import RedisStore
 
@@ -134,7 +141,9 @@ def _step(url: str, before: float) -> dict[tuple[str, Estimator], float]:
     return seen
 
 
-def _note(seen: dict[Any, float], place: str, answer: Answer | None, at: float) -> None:
+def _note(
+    seen: dict[Any, float], place: str, answer: ExchangeAnswer | None, at: float
+) -> None:
     if answer is not None:
         for estimator, amount in answer.databases["main"].traffic.items():
             if amount.operations >= SEEN * RATE:

@@ -72,7 +72,7 @@ class RuleRow:
     """Notices of all rules that wait."""
 
 
-class Overview:
+class AlarmsOverview:
     """What the tables say of alarms, over one connection: of one thread at a time."""
 
     def __init__(

@@ -22,7 +22,7 @@ from celery_pecker.django.read_only_admin import (
 from celery_pecker.django.stored_schedules.admin import ScheduleAdmin
 from celery_pecker.django.stored_schedules.changes import ScheduleChangeAdmin
 from celery_pecker.outbox.model import mode_name
-from celery_pecker.outbox.overview import Overview, Summary
+from celery_pecker.outbox.overview import OutboxOverview, OutboxSummary
 from celery_pecker.surfaces.views.outbox import MESSAGES
 
 __all__ = [
@@ -192,11 +192,13 @@ class OutboxMessageAdmin(OneOutboxMixin, ReadOnlyAdmin):
             return queryset, False
         return queryset.filter(Q(task_id=term) | Q(dedupe_key=term)), False
 
-    def summary(self, request: Any) -> Summary:
+    def summary(self, request: Any) -> OutboxSummary:
         """Return the counts of all tasks; read once for a page."""
-        known: Summary | None = getattr(request, "pecker_summary", None)
+        known: OutboxSummary | None = getattr(request, "pecker_summary", None)
         if known is None:
-            known = request.pecker_summary = Overview(self.tables(request)).summary()
+            known = request.pecker_summary = OutboxOverview(
+                self.tables(request)
+            ).summary()
         return known
 
     def tasks(self, request: Any) -> list[str]:

@@ -43,7 +43,7 @@ class Unsent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class ObserversSummary:
     """What there is of all observers, and of their hosts."""
 
     kinds: Sequence[KindRow]
@@ -97,14 +97,14 @@ class ObserverPage:
     total: int
 
 
-class Overview:
+class ObserversOverview:
     """A look at the observers of one schema."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._statements = Statements(database.schema)
 
-    def summary(self) -> Summary:
+    def summary(self) -> ObserversSummary:
         """Count observers by kind and place; return them with the hosts."""
         rows = self._database.run("summarize_observers", now=None)
         [(count, oldest, error)] = self._database.run(
@@ -175,7 +175,7 @@ def summed(
     rows: Sequence[tuple[str, str, int, int, int, float | None]],
     hosts: Sequence[NodeRow],
     unsent: Unsent | None = None,
-) -> Summary:
+) -> ObserversSummary:
     """Return the sums of what was counted by kind and place. Pure."""
     kinds: dict[str, KindRow] = {}
     oldest: float | None = None
@@ -186,7 +186,7 @@ def summed(
         one.moves += moves
         if waited is not None:
             oldest = max(waited, oldest or 0.0)
-    return Summary(
+    return ObserversSummary(
         kinds=[*kinds.values()],
         hosts=hosts,
         oldest_waiting=oldest,

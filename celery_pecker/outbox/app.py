@@ -246,7 +246,7 @@ class Outbox:
         rows: Iterable[Any],
         mode: Mode | str | None,
         options: dict[str, Any],
-    ) -> bulk.Batch:
+    ) -> bulk.BulkBatch:
         one = bulk.checked(task, options)
 
         def gather(signature: Any) -> tuple[list[Entry], Any]:

@@ -68,7 +68,7 @@ Gather = Callable[[Any], tuple[list[Entry], Any]]
 
 
 @dataclass(slots=True)
-class Batch:
+class BulkBatch:
     """What is to be written, and the results of its tasks."""
 
     entries: list[Entry] = field(default_factory=list)
@@ -92,7 +92,7 @@ def checked(task: Any, options: dict[str, Any]) -> Any:
     return real(task)
 
 
-def build(task: Any, rows: Iterable[Any], gather: Gather, limit: int) -> Batch:
+def build(task: Any, rows: Iterable[Any], gather: Gather, limit: int) -> BulkBatch:
     """Return the messages of all rows.
 
     Args:
@@ -108,7 +108,7 @@ def build(task: Any, rows: Iterable[Any], gather: Gather, limit: int) -> Batch:
             " them"
         )
         raise NotRecorded(message)
-    batch = Batch()
+    batch = BulkBatch()
     template: Copies | None = None
     result_of: Callable[[str], Any] | None = None
     for number, (args, kwargs) in enumerate(calls):
@@ -134,7 +134,7 @@ def _result(task: Any, first: Any) -> Any:
 
 
 def _copy(
-    batch: Batch,
+    batch: BulkBatch,
     template: Copies,
     result_of: Callable[[str], Any],
     row: Row,

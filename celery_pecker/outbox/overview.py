@@ -144,7 +144,7 @@ class RelayRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class OutboxSummary:
     """What an outbox holds."""
 
     depth: int
@@ -188,13 +188,13 @@ class MessageRow:
     last_error: str | None
 
 
-class Overview:
+class OutboxOverview:
     """A look at one outbox."""
 
     def __init__(self, database: StatementRunner) -> None:
         self._database = database
 
-    def summary(self) -> Summary:
+    def summary(self) -> OutboxSummary:
         """Count what waits, by task; those with the most first."""
         database = self._database
         counted = [
@@ -261,10 +261,10 @@ def summed(
     *,
     rate: float,
     of_all: Totals,
-) -> Summary:
+) -> OutboxSummary:
     """Return the summary of counts by task."""
     depth = of_all.depth
-    return Summary(
+    return OutboxSummary(
         depth=depth,
         later=of_all.later,
         parked=of_all.parked,

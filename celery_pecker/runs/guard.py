@@ -42,7 +42,7 @@ from celery_pecker.runs.instants import Instants
 from celery_pecker.runs.outcomes import Watch
 from celery_pecker.runs.reports import Reports
 from celery_pecker.runs.run import Run, current, running
-from celery_pecker.runs.start import Start, Starter, Verdict
+from celery_pecker.runs.start import Start, Starter, StartVerdict
 from celery_pecker.schedules.history import Report
 
 UID = "celery_pecker.runs"
@@ -181,10 +181,10 @@ UNBOUNDED = frozenset({"celery.chord_unlock", "celery.backend_cleanup"})
 """Tasks of Celery's own, that serve others: they inherit no deadline."""
 
 REPORTS = {
-    Verdict.LATE: Report.REFUSED_LATE,
-    Verdict.OVERTAKEN: Report.REFUSED_OVERTAKEN,
-    Verdict.UNKNOWN: Report.REFUSED_UNKNOWN,
-    Verdict.REPEATED: Report.REFUSED_REPEATED,
+    StartVerdict.LATE: Report.REFUSED_LATE,
+    StartVerdict.OVERTAKEN: Report.REFUSED_OVERTAKEN,
+    StartVerdict.UNKNOWN: Report.REFUSED_UNKNOWN,
+    StartVerdict.REPEATED: Report.REFUSED_REPEATED,
 }
 
 
@@ -321,7 +321,7 @@ class Guard:
             with running(run):
                 return call()
         start = self._starter.start(run, asked=asked)
-        if start.verdict is not Verdict.STARTED:
+        if start.verdict is not StartVerdict.STARTED:
             self._refuse(task, run, start)
         return self._bounded(task, run, start.ends, call)
 
@@ -337,7 +337,7 @@ class Guard:
         verdict = start.verdict
         name = task.name if run is None else run.name
         logger.log(
-            logging.WARNING if verdict is Verdict.UNKNOWN else logging.INFO,
+            logging.WARNING if verdict is StartVerdict.UNKNOWN else logging.INFO,
             "pecker: %s of %s[%s] is not started: %s%s",
             "a subtask" if run is None or run.inherited else f"the run of {name}",
             task.name,
@@ -369,7 +369,7 @@ class Guard:
             with running(run), deadline.until(ends, task.name):
                 # The process may have stood still since the answer came.
                 if self._clock.monotonic() >= ends:
-                    self._refuse(task, run, Start(verdict=Verdict.LATE))
+                    self._refuse(task, run, Start(verdict=StartVerdict.LATE))
                 with deadline.enforce(pool):
                     return ended_in_time(call)
         except DeadlineExceeded as error:

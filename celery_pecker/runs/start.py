@@ -29,7 +29,7 @@ LOCK_SHARE = 0.8
 """The part of that time for which a locked fence is waited for."""
 
 
-class Verdict(enum.StrEnum):
+class StartVerdict(enum.StrEnum):
     """Whether a run starts; its value is the reason in logs."""
 
     STARTED = "started"
@@ -43,14 +43,14 @@ class Verdict(enum.StrEnum):
 class Start:
     """What became of the question."""
 
-    verdict: Verdict
+    verdict: StartVerdict
     ends: float = 0.0
     """The monotonic moment by which the run must have ended."""
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StartAnswer:
     """The row of `start_run`."""
 
     now_us: int
@@ -60,15 +60,15 @@ class Answer:
     reached: bool
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> StartVerdict:
         """Return the reason. A run that has started before does not count as late."""
         if self.started:
-            return Verdict.STARTED
+            return StartVerdict.STARTED
         if self.repeated:
-            return Verdict.REPEATED
+            return StartVerdict.REPEATED
         if self.late:
-            return Verdict.LATE
-        return Verdict.OVERTAKEN if self.reached else Verdict.UNKNOWN
+            return StartVerdict.LATE
+        return StartVerdict.OVERTAKEN if self.reached else StartVerdict.UNKNOWN
 
 
 class Starter:
@@ -106,14 +106,16 @@ class Starter:
                 continue
             self._instants.observe(answer.now_us, sent=sent)
             verdict = answer.verdict
-            if verdict is Verdict.REPEATED and problem:
-                verdict = Verdict.UNKNOWN
+            if verdict is StartVerdict.REPEATED and problem:
+                verdict = StartVerdict.UNKNOWN
             return Start(
                 verdict=verdict,
                 ends=sent + _left(run, answer.now_us),
                 why=problem or ("" if answer.reached else NOT_REACHED),
             )
-        return Start(verdict=Verdict.UNKNOWN, why=problem or "no connection was free")
+        return Start(
+            verdict=StartVerdict.UNKNOWN, why=problem or "no connection was free"
+        )
 
     def read_clock(self, within: float) -> None:
         """Ask the database's clock, if it was not asked lately."""
@@ -142,11 +144,11 @@ class Starter:
             budget = min(budget, self._instants.moment(deadline) - now)
         return max(budget, LEAST)
 
-    def _ask(self, run: Run, within: float, *, asked: bool) -> Answer:
+    def _ask(self, run: Run, within: float, *, asked: bool) -> StartAnswer:
         lock_timeout = f"{max(int(within * LOCK_SHARE * 1000), 1)}ms"
         with self._connections.connection(within) as database:
 
-            def ask() -> Answer:
+            def ask() -> StartAnswer:
                 (row,) = database.run(
                     "start_run",
                     now=None,
@@ -159,10 +161,10 @@ class Starter:
                     asked=asked,
                     lock_timeout=lock_timeout,
                 )
-                return Answer(*row)
+                return StartAnswer(*row)
 
             answer = ask()
-            if answer.verdict is Verdict.OVERTAKEN:
+            if answer.verdict is StartVerdict.OVERTAKEN:
                 # Of two copies that ask at once, the loser waits for the winner's row
                 # and does not see it: its snapshot is older. The next one shows it.
                 answer = ask()

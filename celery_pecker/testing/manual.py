@@ -32,7 +32,7 @@ from celery_pecker.schedules.engine.sending import Sending
 from celery_pecker.schedules.engine.service import Service
 from celery_pecker.schedules.engine.stored_sync import StoredSync
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
-from celery_pecker.schedules.engine.upkeep import Pace
+from celery_pecker.schedules.engine.upkeep import UpkeepPace
 from celery_pecker.schedules.history import Recorder
 
 SECOND = 1_000_000
@@ -127,7 +127,7 @@ class ManualPecker:
         schema: str = "public",
         clock: ManualClock | None = None,
         gate: Gate | None = None,
-        pace: Pace | None = None,
+        pace: UpkeepPace | None = None,
         history: int = 0,
         definitions: Definitions | None = None,
         kind: str = "beat",
@@ -136,7 +136,7 @@ class ManualPecker:
         self.publisher = RecordingPublisher()
         self._database = Database(dsn, schema=schema, timeout=10.0, role="test")
         holder = new_id()
-        pace = pace or Pace()
+        pace = pace or UpkeepPace()
         agenda = Agenda(
             entries_of(app) if isinstance(app, Celery) else app,
             slack_us=int(pace.slack * SECOND),

@@ -68,9 +68,9 @@ def _described(
     database: Database, hosts: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return the hosts with their rows in the tables."""
-    from celery_pecker.observers.overview import Overview, Which  # noqa: PLC0415
+    from celery_pecker.observers.overview import ObserversOverview, Which  # noqa: PLC0415
 
-    overview = Overview(database)
+    overview = ObserversOverview(database)
     rows = {row.node: row for row in overview.hosts()}
     described = []
     for host in hosts:

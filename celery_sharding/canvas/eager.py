@@ -19,7 +19,7 @@ from celery.states import SUCCESS
 
 from celery_pecker.kernel.clock import monotonic, new_tag
 from celery_sharding.canvas import inline, submission
-from celery_sharding.canvas.lists import Outcomes
+from celery_sharding.canvas.lists import ItemOutcomes
 from celery_sharding.codec import decode, encode
 from celery_sharding.errors import JobDeadlineExceeded, WrongStage
 from celery_sharding.ledger import at
@@ -46,7 +46,7 @@ class EagerShardedResult(EagerResult):  # type: ignore[type-arg]  # generic sinc
     What can be done to a job in a ledger raises WrongStage, as for any that has ended.
     """
 
-    outcomes: Outcomes
+    outcomes: ItemOutcomes
 
     @property
     def progress(self) -> Progress:
@@ -81,7 +81,7 @@ class EagerOutcomes:
     """How a job in this process is to run, and what came of it."""
 
     options: Options
-    outcomes: Outcomes = field(default_factory=Outcomes)
+    outcomes: ItemOutcomes = field(default_factory=ItemOutcomes)
 
 
 _kept: ContextVar[EagerOutcomes | None] = ContextVar("kept", default=None)

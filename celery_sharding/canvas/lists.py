@@ -28,7 +28,7 @@ WORKER = "eager"
 
 
 @dataclass(slots=True)
-class Outcomes:
+class ItemOutcomes:
     """Results, failures and counts, kept as the ledger would."""
 
     totals: list[int] = field(default_factory=list)

@@ -25,7 +25,7 @@ from celery_sharding.cli.context import NO, UNKNOWN, Context, as_json, of_job
 from celery_sharding.cli.listing import document
 from celery_sharding.ledger.rows import JobRow, LayerRow
 from celery_sharding.model import Outcome, Stage
-from celery_sharding.overview import Pace, State, verdict
+from celery_sharding.overview import JobPace, State, verdict
 from celery_sharding.views import STATES, around, percent
 
 BAR = 40
@@ -38,7 +38,7 @@ class Screen:
     """Draws looks at a job, and remembers how fast it went from one to the next."""
 
     def __init__(self) -> None:
-        self.pace = Pace()
+        self.pace = JobPace()
 
     def drawn(
         self, row: JobRow, layers: list[LayerRow], *, high: int = 24
@@ -102,7 +102,7 @@ def _bar(
     )
 
 
-def line(row: JobRow, seen: Pace) -> str:
+def line(row: JobRow, seen: JobPace) -> str:
     """Return how a job stands as one line, for a log."""
     ended = row.done + row.failed
     parts = [

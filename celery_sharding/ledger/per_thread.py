@@ -94,7 +94,7 @@ PACKAGE = "celery_sharding"
 """Whose statements the ledger runs."""
 
 
-class Outcomes(Advancing, Posting, Reporting):
+class JobOutcomes(Advancing, Posting, Reporting):
     """Closing of layers and jobs, Post, and what to report to others."""
 
 
@@ -117,7 +117,7 @@ class Ledger:
         """Rights to run shards of a job."""
         self.shards = Shards(database, now)
         """What is claimed, and how far it is."""
-        self.outcomes = Outcomes(database, now)
+        self.outcomes = JobOutcomes(database, now)
         """Closing of layers and jobs, Post, and what to report to Celery."""
         self.control = Control(database, now)
         """What users may do to a job."""

@@ -109,7 +109,7 @@ KEPT = 100
 """Jobs that are remembered, in each process."""
 
 
-class Batch:
+class ItemBatch:
     """How many shards of one job are claimed at once, by what they took so far.
 
     Enough for a moment's work, never much more: shards that take a millisecond are not
@@ -147,11 +147,11 @@ class Batches:
     """What this process knows of the jobs that it last ran shards of."""
 
     def __init__(self) -> None:
-        self._jobs: OrderedDict[int, Batch] = OrderedDict()
+        self._jobs: OrderedDict[int, ItemBatch] = OrderedDict()
 
-    def of(self, job: int) -> Batch:
+    def of(self, job: int) -> ItemBatch:
         """Return the batches of a job."""
-        batch = self._jobs.pop(job, None) or Batch()
+        batch = self._jobs.pop(job, None) or ItemBatch()
         self._jobs[job] = batch
         while len(self._jobs) > KEPT:
             self._jobs.popitem(last=False)
@@ -178,7 +178,7 @@ class Slice:
         layer: int,
         processor: Processor,
         work: Work,
-        batch: Batch,
+        batch: ItemBatch,
         owns_message: bool,
     ) -> None:
         """Begin with a layer of the job.

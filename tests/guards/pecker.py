@@ -1048,7 +1048,7 @@ GUARDS = (
     Guard(
         "runs: a copy that comes at the same moment is a repetition",
         "celery_pecker/runs/start.py",
-        "            if answer.verdict is Verdict.OVERTAKEN:\n",
+        "            if answer.verdict is StartVerdict.OVERTAKEN:\n",
         "            if False:\n",
         f"{RUNS}::test_a_copy_that_comes_at_the_same_moment_is_a_repetition",
     ),

@@ -225,11 +225,11 @@ GUARDS = (
         "throttle/exchange/backlog.py",
         """        if not self._sent:
             if not self._waiting:
-                return Batch(0, {})
+                return HeldBatch(0, {})
             room = REPORT_SPAN
 """,
         """        if not self._sent and not self._waiting:
-            return Batch(0, {})
+            return HeldBatch(0, {})
         if True:
             room = REPORT_SPAN
 """,

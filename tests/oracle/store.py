@@ -17,9 +17,9 @@ from tests.oracle.turn import Turn, last_second
 from tests.oracle.windows import KEPT, Windows
 from throttle import units
 from throttle.model import (
-    Answer,
     DatabaseReport,
     Estimator,
+    ExchangeAnswer,
     Holder,
     Holding,
     Report,
@@ -68,14 +68,14 @@ class Oracle:
         self._known: dict[str, Known] = defaultdict(Known)
         self._counted: dict[str, int] = {}
 
-    def exchange(self, report: Report, *, answered: bool = True) -> Answer:
+    def exchange(self, report: Report, *, answered: bool = True) -> ExchangeAnswer:
         """The report counts; `heard`: its holder has the last answer."""
         now = self._clock.read(self._time())
         last = self._counted.get(report.holder, 0)
         fresh = report.number == 0 or last < report.number
         if report.number:
             self._counted[report.holder] = max(report.number, last)
-        return Answer(
+        return ExchangeAnswer(
             at=now / WHOLE,
             databases={
                 name: self._one(name, told, report, now, fresh=fresh, answered=answered)

@@ -13,8 +13,8 @@ from throttle.watch.limit_factor import (
     OURS,
     RECOVERY,
     SETTLING,
+    FactorVerdict,
     Symptom,
-    Verdict,
     judge,
 )
 
@@ -29,7 +29,7 @@ def test_it_stays_within_its_bounds(
     course: list[tuple[list[Symptom] | None, float, float]],
 ) -> None:
     """Never above the limit nor under the floor, nor up faster than it may."""
-    verdict = Verdict()
+    verdict = FactorVerdict()
     for said, ours, elapsed in course:
         last, verdict = verdict, judge(verdict, said, ours=ours, elapsed=elapsed)
         assert FLOOR <= verdict.factor <= 1
@@ -43,7 +43,7 @@ def test_it_cuts_only_for_a_signal_and_our_traffic(
     course: list[tuple[list[Symptom] | None, float, float]],
 ) -> None:
     """And never twice for the same thing within its settling time."""
-    verdict, at, cuts = Verdict(), 0.0, []
+    verdict, at, cuts = FactorVerdict(), 0.0, []
     for said, ours, elapsed in course:
         last, verdict = verdict, judge(verdict, said, ours=ours, elapsed=elapsed)
         at += elapsed
@@ -60,7 +60,7 @@ def test_when_all_is_well_the_limit_is_whole_again(
     course: list[tuple[list[Symptom] | None, float, float]],
 ) -> None:
     """Whatever was before."""
-    verdict = Verdict()
+    verdict = FactorVerdict()
     for said, ours, elapsed in course:
         verdict = judge(verdict, said, ours=ours, elapsed=elapsed)
     for _ in range(19):

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from throttle.model import (
     Amount,
-    Answer,
     DatabaseReport,
     Estimator,
+    ExchangeAnswer,
     Holder,
     Holding,
     Report,
@@ -83,7 +83,7 @@ views = st.builds(
     signal=st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
 )
 answers = st.builds(
-    Answer, at=numbers, databases=st.dictionaries(names, seen, max_size=3)
+    ExchangeAnswer, at=numbers, databases=st.dictionaries(names, seen, max_size=3)
 )
 documents = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
@@ -110,7 +110,7 @@ def test_a_report_arrives_as_it_was(report: Report) -> None:
 
 
 @given(answers)
-def test_an_answer_arrives_as_it_was(answer: Answer) -> None:
+def test_an_answer_arrives_as_it_was(answer: ExchangeAnswer) -> None:
     """Over JSON and back."""
     assert wire.answer_in(document(wire.dumped(wire.answer_out(answer)))) == answer
 

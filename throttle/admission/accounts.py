@@ -17,7 +17,7 @@ from throttle.model import (
     NOTHING,
     Admission,
     Amount,
-    Answer,
+    ExchangeAnswer,
     Holding,
     Limit,
     Reading,
@@ -128,7 +128,7 @@ class Accounts:
             for name, account in self._accounts.items():
                 account.observe(reading.databases.get(name, NOTHING), now)
 
-    def update(self, answer: Answer | None, now: float) -> None:
+    def update(self, answer: ExchangeAnswer | None, now: float) -> None:
         """Take the store's answer; None: there was none. `now` is when it was asked."""
         if answer is None:
             return

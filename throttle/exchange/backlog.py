@@ -6,14 +6,14 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from throttle.model import NOTHING, STALE, Amount, Answer, Sample, Seen
+from throttle.model import NOTHING, STALE, Amount, ExchangeAnswer, Sample, Seen
 from throttle.store.wire import KEPT, REPORT_SPAN, covered
 
 
 class Snapshot(NamedTuple):
     """The last answer, and how old it is."""
 
-    answer: Answer | None = None
+    answer: ExchangeAnswer | None = None
     """None: there was none yet."""
     at: float = 0.0
     """When it was asked for, on the monotonic clock: before it was sent, so that
@@ -44,7 +44,7 @@ class Counted(NamedTuple):
         return Sample(max(now - self.ended, 0.0), self.amount, self.span)
 
 
-class Batch(NamedTuple):
+class HeldBatch(NamedTuple):
     """What goes into one report."""
 
     number: int
@@ -84,11 +84,11 @@ class Backlog:
             while counts and ended - counts[0].ended > KEPT:
                 self.dropped += counts.popleft().amount.operations
 
-    def batch(self, now: float) -> Batch:
+    def batch(self, now: float) -> HeldBatch:
         """Return what to send: what was sent and not confirmed, else the rest."""
         if not self._sent:
             if not self._waiting:
-                return Batch(0, {})
+                return HeldBatch(0, {})
             room = REPORT_SPAN
             while self._waiting:
                 room -= covered(self._waiting[0].span)
@@ -99,7 +99,7 @@ class Backlog:
         samples: dict[str, list[Sample]] = {}
         for counted in self._sent:
             samples.setdefault(counted.database, []).append(counted.sample(now))
-        return Batch(self._number, {name: tuple(s) for name, s in samples.items()})
+        return HeldBatch(self._number, {name: tuple(s) for name, s in samples.items()})
 
     def confirm(self) -> None:
         """Forget what was sent last: it has been counted."""

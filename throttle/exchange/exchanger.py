@@ -11,7 +11,15 @@ from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.clock import Monotonic, chance, monotonic, new_id
 from throttle.errors import ThrottleError
 from throttle.exchange.backlog import Backlog, Snapshot
-from throttle.model import TICK, Answer, DatabaseReport, Holding, Reading, Report, Store
+from throttle.model import (
+    TICK,
+    DatabaseReport,
+    ExchangeAnswer,
+    Holding,
+    Reading,
+    Report,
+    Store,
+)
 from throttle.settings import Settings
 
 logger = logging.getLogger("throttle")
@@ -44,7 +52,7 @@ class Listening(Protocol):
         """Learn what this process counted."""
         ...
 
-    def update(self, answer: Answer | None, now: float) -> None:
+    def update(self, answer: ExchangeAnswer | None, now: float) -> None:
         """Learn what the store answered to what was asked at `now`; None: nothing."""
         ...
 
@@ -197,7 +205,7 @@ class Exchanger:
             },
         )
         sent = self._clock()
-        answer: Answer | None = None
+        answer: ExchangeAnswer | None = None
         try:
             answer = self._store.exchange(report)
         except ThrottleError as error:

@@ -14,6 +14,6 @@ wait as rows.
     ``schedules``  the same for the kernel of celery-pecker, by its shape
 """
 
-from throttle.gate.gate import Gate, Tally
+from throttle.gate.gate import Gate, GateTally
 
-__all__ = ["Gate", "Tally"]
+__all__ = ["Gate", "GateTally"]

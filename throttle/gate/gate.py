@@ -62,7 +62,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class GateTally:
     """What a gate has answered for a database since its start, in tasks."""
 
     admitted: float
@@ -199,11 +199,11 @@ class Gate:
             ]
 
     @property
-    def tallies(self) -> Mapping[str, Tally]:
+    def tallies(self) -> Mapping[str, GateTally]:
         """Return what was answered so far, by database."""
         with self._turn:
             return {
-                name: Tally(
+                name: GateTally(
                     admitted=lane.admitted + lane.spent,
                     refused=lane.refused,
                     would_hold=lane.would_hold,

@@ -34,7 +34,7 @@ from throttle.watch import start
 PORT = 8585
 
 
-class Service:
+class GateService:
     """The service at its port; for one event loop."""
 
     def __init__(

@@ -18,7 +18,7 @@ LONGEST_WORD = 3_600.0
 """Seconds for which the second signal may lower a limit, or a watcher be elected."""
 
 
-class Page(page.Page):
+class GateHandler(page.JsonHandler):
     """One answer of this service."""
 
     state: ServiceState
@@ -51,7 +51,7 @@ class Unknown(ThrottleError):
     """There is no such database."""
 
 
-class Nothing(Page):
+class Nothing(GateHandler):
     """Any other path."""
 
     async def get(self) -> None:
@@ -61,7 +61,7 @@ class Nothing(Page):
     post = put = delete = get
 
 
-class Exchange(Page):
+class Exchange(GateHandler):
     """A report, as processes send it ten times a second."""
 
     async def post(self) -> None:
@@ -75,7 +75,7 @@ class Exchange(Page):
         await self.answer(make)
 
 
-class Databases(Page):
+class Databases(GateHandler):
     """All that is known."""
 
     async def get(self) -> None:
@@ -93,7 +93,7 @@ class Databases(Page):
         await self.answer(make)
 
 
-class OneDatabase(Page):
+class OneDatabase(GateHandler):
     """What is known of one."""
 
     async def get(self, name: str) -> None:
@@ -109,7 +109,7 @@ class OneDatabase(Page):
         await self.answer(make)
 
 
-class Admit(Page):
+class Admit(GateHandler):
     """May so many tasks be sent to a database now?"""
 
     async def post(self) -> None:
@@ -137,7 +137,7 @@ class Admit(Page):
         await self.answer(make)
 
 
-class Elect(Page):
+class Elect(GateHandler):
     """Elects the watcher of a database."""
 
     async def post(self) -> None:
@@ -156,7 +156,7 @@ class Elect(Page):
         await self.answer(make)
 
 
-class Lower(Page):
+class Lower(GateHandler):
     """What the second signal says of a database."""
 
     async def post(self, name: str) -> None:
@@ -176,7 +176,7 @@ class Lower(Page):
         await self.answer(make)
 
 
-class Adjust(Page):
+class Adjust(GateHandler):
     """A limit that a person sets; with a token of its own, if the service has one."""
 
     def initialize(self, state: ServiceState) -> None:
@@ -201,7 +201,7 @@ class Adjust(Page):
         await self.answer(make)
 
 
-class Health(page.OpenPage, Page):
+class Health(page.OpenPage, GateHandler):
     """For load balancers and alarms: no token, no figures."""
 
     async def get(self) -> None:

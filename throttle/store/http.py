@@ -23,7 +23,7 @@ from urllib.parse import quote, urlsplit
 from throttle import addresses
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import Misconfigured, StoreUnavailable, TokenRefused
-from throttle.model import Answer, Report, View
+from throttle.model import ExchangeAnswer, Report, View
 from throttle.store import wire
 from throttle.store.fields import Malformed, document
 
@@ -168,7 +168,7 @@ class HttpStore:
             )
             raise Misconfigured(message) from error
 
-    def exchange(self, report: Report) -> Answer:
+    def exchange(self, report: Report) -> ExchangeAnswer:
         """Count the report; return what is known of its databases."""
         answered = report.answered and report.holder not in self._unanswered
         self._unanswered.add(report.holder)

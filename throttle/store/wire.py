@@ -15,9 +15,9 @@ from typing import Any
 from throttle.model import (
     NOTHING,
     TICK,
-    Answer,
     DatabaseReport,
     Estimator,
+    ExchangeAnswer,
     Holder,
     Holding,
     Report,
@@ -151,7 +151,7 @@ def _pair(field: str, value: object) -> tuple[int, int]:
 # What it hears
 
 
-def answer_out(answer: Answer) -> dict[str, object]:
+def answer_out(answer: ExchangeAnswer) -> dict[str, object]:
     """Return an answer as the wire has it."""
     return {
         "v": VERSION,
@@ -160,10 +160,10 @@ def answer_out(answer: Answer) -> dict[str, object]:
     }
 
 
-def answer_in(body: Mapping[str, Any]) -> Answer:
+def answer_in(body: Mapping[str, Any]) -> ExchangeAnswer:
     """Return the answer that a document is, or raise Malformed."""
     _check_version(body)
-    return Answer(
+    return ExchangeAnswer(
         at=fields.number("at", body.get("at")),
         databases=fields.each("databases", body.get("databases"), _seen),
     )

@@ -40,7 +40,7 @@ class Symptom(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class FactorVerdict:
     """What holds for a limit after a round."""
 
     factor: float = 1.0
@@ -55,8 +55,12 @@ class Verdict:
 
 
 def judge(
-    last: Verdict, symptoms: Sequence[Symptom] | None, *, ours: float, elapsed: float
-) -> Verdict:
+    last: FactorVerdict,
+    symptoms: Sequence[Symptom] | None,
+    *,
+    ours: float,
+    elapsed: float,
+) -> FactorVerdict:
     """Return what holds now.
 
     Args:
@@ -70,7 +74,7 @@ def judge(
     if symptoms is None:
         silent = last.silent + elapsed
         if silent <= SILENCE_TIMEOUT:
-            return Verdict(
+            return FactorVerdict(
                 factor=last.factor,
                 why=last.why,
                 settling=settling,
@@ -85,17 +89,17 @@ def judge(
         return _recovered(last, f"{worst}, but not by our tasks", settling, elapsed)
     hard = worst.ratio >= FAR
     if settling > 0 and not (hard and not last.hard):
-        return Verdict(
+        return FactorVerdict(
             factor=last.factor, why=str(worst), settling=settling, hard=last.hard
         )
     factor = max(last.factor * (HARD if hard else SOFT), FLOOR)
-    return Verdict(factor=factor, why=str(worst), settling=SETTLING, hard=hard)
+    return FactorVerdict(factor=factor, why=str(worst), settling=SETTLING, hard=hard)
 
 
 def _recovered(
-    last: Verdict, why: str, settling: float, elapsed: float, silent: float = 0.0
-) -> Verdict:
+    last: FactorVerdict, why: str, settling: float, elapsed: float, silent: float = 0.0
+) -> FactorVerdict:
     factor = min(last.factor + RECOVERY * elapsed, 1.0)
-    return Verdict(
+    return FactorVerdict(
         factor=factor, why=why if factor < 1 else "", settling=settling, silent=silent
     )

@@ -17,7 +17,7 @@ from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
 from throttle.model import Limit, Store
 from throttle.settings import Settings
-from throttle.watch.limit_factor import SILENCE_TIMEOUT, Symptom, Verdict, judge
+from throttle.watch.limit_factor import SILENCE_TIMEOUT, FactorVerdict, Symptom, judge
 from throttle.watch.signal import Signal, Unanswered
 
 logger = logging.getLogger("throttle")
@@ -56,7 +56,7 @@ class Watcher:
         self._back = float("-inf")
         self.elected = False
         """Whether this process is the watcher, by the last round."""
-        self.verdict = Verdict()
+        self.verdict = FactorVerdict()
         """What this one judged last."""
 
     def round(self) -> None:
@@ -86,7 +86,11 @@ class Watcher:
             self._stand_down()
             return
         if not self.elected:
-            self.elected, self.verdict, self._judged = True, Verdict(), self._clock()
+            self.elected, self.verdict, self._judged = (
+                True,
+                FactorVerdict(),
+                self._clock(),
+            )
         symptoms = self._symptoms()
         view = self._store.look().get(name)
         ours, factor = 0.0, self.verdict.factor

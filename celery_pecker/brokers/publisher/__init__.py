@@ -32,7 +32,7 @@ Celery's beat calls it, and so subscribes to a result that beat never reads.
 """
 
 from celery_pecker.brokers.publisher.dispatch import Dispatch
-from celery_pecker.brokers.publisher.lanes import Lane, Verdict
+from celery_pecker.brokers.publisher.lanes import Lane, LaneVerdict
 from celery_pecker.brokers.publisher.publisher import Publisher
 
-__all__ = ["Dispatch", "Lane", "Publisher", "Verdict"]
+__all__ = ["Dispatch", "Lane", "LaneVerdict", "Publisher"]

@@ -47,7 +47,7 @@ class Lane(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LaneVerdict:
     """A lane, and why."""
 
     lane: Lane

@@ -15,10 +15,10 @@ from celery_pecker.brokers.publisher.dispatch import Dispatch, names_in
 from celery_pecker.brokers.publisher.lanes import (
     Lane,
     LaneRefused,
+    LaneVerdict,
     NoTemplate,
     SignalReceivers,
     Unbuildable,
-    Verdict,
     entry_reason,
 )
 from celery_pecker.brokers.publisher.message_template import (
@@ -162,22 +162,24 @@ class Publisher:
             self._judge(outcome, batch, [d for _, d in fast])
         self._broker.note_reply()
 
-    def lane(self, name: str) -> Verdict:
+    def lane(self, name: str) -> LaneVerdict:
         """Return the lane that an entry would take now, and why; for people."""
         known = self._known[name]
         watched = self._onlooker.reason()
         if watched is not None:
-            return Verdict(Lane.SLOW, watched)
+            return LaneVerdict(Lane.SLOW, watched)
         if name in self._suspects:
-            return Verdict(Lane.SLOW, "one of some that the broker refused together")
+            return LaneVerdict(
+                Lane.SLOW, "one of some that the broker refused together"
+            )
         lane = self._lane
         if lane is not None and (why := lane.why_refused()) is not None:
-            return Verdict(Lane.SLOW, why)
+            return LaneVerdict(Lane.SLOW, why)
         if known.message is not None:
-            return Verdict(
+            return LaneVerdict(
                 Lane.FAST, f"built once, sent by the {self._transport.name} lane"
             )
-        return Verdict(Lane.SLOW, known.why_slow or "not built yet")
+        return LaneVerdict(Lane.SLOW, known.why_slow or "not built yet")
 
     def close(self) -> None:
         """Close the sockets at once; a publish under way fails."""

@@ -37,7 +37,7 @@ class Pulse(NamedTuple):
     """Whether there are signatures to send."""
 
 
-class Order(NamedTuple):
+class LifeOrder(NamedTuple):
     """What people asked of an observer."""
 
     id: int
@@ -213,10 +213,10 @@ class Tables:
         """Return observers that this host holds."""
         return self._read(dict.fromkeys(ids, False))
 
-    def orders(self) -> list[Order]:
+    def orders(self) -> list[LifeOrder]:
         """Return what people asked of what this host holds."""
         rows = self._database.run("read_observer_orders", node=self.node, most=AT_ONCE)
-        return [Order(*row) for row in rows]
+        return [LifeOrder(*row) for row in rows]
 
     def report(self, outcomes: Sequence[Outcome]) -> list[ReportResult]:
         """Report what became of lives; return those whose report is done with."""

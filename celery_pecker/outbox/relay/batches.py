@@ -22,7 +22,7 @@ MOST_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class RelayBatch:
     """Rows that this relay has in hand."""
 
     number: int
@@ -38,7 +38,7 @@ class Batch:
 class Claim(NamedTuple):
     """The answer to a claim."""
 
-    batch: Batch | None
+    batch: RelayBatch | None
     had_turn: bool
     """False: a rival claimed at the same time."""
     above: int
@@ -52,7 +52,7 @@ class Claim(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class RelayTally:
     """What a relay did since it started."""
 
     sent: int = 0
@@ -114,7 +114,7 @@ class Batches:
         [(had_turn, number, token, epoch, ids, above, last, oldest, newest)] = rows
         batch = None
         if number is not None:
-            batch = Batch(number=number, token=token, epoch=epoch, ids=ids)
+            batch = RelayBatch(number=number, token=token, epoch=epoch, ids=ids)
         return Claim(batch, had_turn, above, last, oldest, newest)
 
     def writers(self) -> list[str]:
@@ -130,7 +130,7 @@ class Batches:
         rows = self._database.run("find_outbox_behind", after=after, up_to=up_to)
         return int(rows[0][0]) if rows else None
 
-    def reclaim(self, *, mine: bool = False) -> Batch | None:
+    def reclaim(self, *, mine: bool = False) -> RelayBatch | None:
         """Take over a batch whose holder did not finish it in time.
 
         Args:
@@ -147,7 +147,7 @@ class Batches:
         if row is None:
             return None
         number, token, epoch, ids, alone, tries = row
-        return Batch(
+        return RelayBatch(
             number=number, token=token, epoch=epoch, ids=ids, alone=alone, tries=tries
         )
 
@@ -155,12 +155,12 @@ class Batches:
         """Shorten holds from before the database's clock stepped back."""
         return self._database.change("shorten_outbox_holds", now=self._now())
 
-    def read(self, batch: Batch) -> list[Message]:
+    def read(self, batch: RelayBatch) -> list[Message]:
         """Return the messages of a batch, by id; parked and dropped ones are out."""
         rows = self._database.run("read_outbox", ids=batch.ids)
         return sorted(map(Message.stored, rows), key=attrgetter("id"))
 
-    def close(self, batch: Batch) -> int:
+    def close(self, batch: RelayBatch) -> int:
         """Delete a batch that the broker has; return how many rows went.
 
         Raises:
@@ -176,13 +176,13 @@ class Batches:
 
     def part(
         self,
-        batch: Batch,
+        batch: RelayBatch,
         *,
         sent: Sequence[int] = (),
         parked: Mapping[int, str] | None = None,
         apart: Sequence[int] = (),
         token: uuid.UUID | None = None,
-    ) -> tuple[Batch | None, Batch | None]:
+    ) -> tuple[RelayBatch | None, RelayBatch | None]:
         """Take some of a batch out of it; return what is left, and those set apart.
 
         Args:
@@ -215,11 +215,11 @@ class Batches:
         rest = replace(batch, ids=left) if left else None
         if number is None or token is None:
             return rest, None
-        return rest, Batch(
+        return rest, RelayBatch(
             number=number, token=token, epoch=batch.epoch, ids=[*apart], alone=True
         )
 
-    def release_for_retry(self, batch: Batch, *, wait: float, tries: int) -> None:
+    def release_for_retry(self, batch: RelayBatch, *, wait: float, tries: int) -> None:
         """Release a batch, to be retried after so many seconds; at most `tries` count.
 
         A try that the broker refused, whatever the message, says nothing of it.
@@ -233,7 +233,7 @@ class Batches:
             tries=tries,
         )
 
-    def announce(self, *, host: str, pid: int, tally: Tally) -> int:
+    def announce(self, *, host: str, pid: int, tally: RelayTally) -> int:
         """Write that this relay is there; return how many others are."""
         [(others,)] = self._database.run(
             "announce_relay",
@@ -250,6 +250,6 @@ class Batches:
         return int(others)
 
 
-def _lost(batch: Batch) -> LeaseLost:
+def _lost(batch: RelayBatch) -> LeaseLost:
     message = f"batch {batch.number} of the outbox was taken over by another relay"
     return LeaseLost(message)

@@ -18,7 +18,7 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.outbox.relay import batch_plan
-from celery_pecker.outbox.relay.batches import Batch, Batches
+from celery_pecker.outbox.relay.batches import Batches, RelayBatch
 
 logger = logging.getLogger("celery_pecker.outbox")
 
@@ -45,7 +45,7 @@ class Delivery:
         self._batches = batches
         self._publisher = publisher
         self._clock = clock
-        self._unwritten: list[tuple[Batch, Pushed]] = []
+        self._unwritten: list[tuple[RelayBatch, Pushed]] = []
         self._took_at = self._rated_at = float("-inf")
         self._tasks: dict[int, str] = {}
         """Tasks of the messages in hand."""
@@ -56,7 +56,7 @@ class Delivery:
         self.rates: dict[str, float] = {}
         """Messages per second, by task, as reckoned last."""
 
-    def deliver(self, batch: Batch, trust: TrustWindow) -> None:
+    def deliver(self, batch: RelayBatch, trust: TrustWindow) -> None:
         """Send a batch within the trust window; give back what was not sent."""
         token = f"outbox:{batch.token}"
         self._tasks.clear()
@@ -79,8 +79,8 @@ class Delivery:
             messages = [*plan.together, *plan.alone]
             self._one_by_one(batch, messages, plan.parked, trust)
             return
-        rest: Batch | None = batch
-        apart: Batch | None = None
+        rest: RelayBatch | None = batch
+        apart: RelayBatch | None = None
         if plan.parked or plan.alone:
             # Before the push: what is pushed under the token is the batch, no more.
             alone = {one.id for one in plan.alone}
@@ -112,8 +112,8 @@ class Delivery:
             self._write(batch, pushed)
 
     def _write(
-        self, batch: Batch, pushed: Pushed, *, ended: bool = False
-    ) -> tuple[Batch | None, Batch | None]:
+        self, batch: RelayBatch, pushed: Pushed, *, ended: bool = False
+    ) -> tuple[RelayBatch | None, RelayBatch | None]:
         """Write what became of a batch; return what is left, and what was set apart.
 
         Args:
@@ -137,10 +137,10 @@ class Delivery:
             raise
 
     def _written(
-        self, batch: Batch, pushed: Pushed
-    ) -> tuple[Batch | None, Batch | None]:
-        rest: Batch | None = batch
-        apart: Batch | None = None
+        self, batch: RelayBatch, pushed: Pushed
+    ) -> tuple[RelayBatch | None, RelayBatch | None]:
+        rest: RelayBatch | None = batch
+        apart: RelayBatch | None = None
         if pushed.sent.issuperset(batch.ids):
             self.sent += self._batches.close(batch)
             rest = None
@@ -181,7 +181,7 @@ class Delivery:
 
     def _one_by_one(
         self,
-        batch: Batch,
+        batch: RelayBatch,
         messages: Sequence[Message],
         parked: dict[int, str],
         trust: TrustWindow,

@@ -12,7 +12,13 @@ from celery_pecker.kernel.clock import Clock, chance, new_id
 from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.outbox.relay import batch_plan
-from celery_pecker.outbox.relay.batches import MOST, Batch, Batches, Claim, Tally
+from celery_pecker.outbox.relay.batches import (
+    MOST,
+    Batches,
+    Claim,
+    RelayBatch,
+    RelayTally,
+)
 from celery_pecker.outbox.relay.delivery import Delivery
 from celery_pecker.outbox.relay.stragglers import StragglerScan
 from celery_pecker.outbox.relay.watermark import Watermark
@@ -61,9 +67,9 @@ class Relay:
         self._stopping = True
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> RelayTally:
         """What it did since it started, and whether it can send."""
-        return Tally(
+        return RelayTally(
             sent=self._delivery.sent,
             retried=self._retried,
             parked=self._delivery.parked,
@@ -130,7 +136,7 @@ class Relay:
         self._batches.shorten_holds()
         self._upkeep_at = now
 
-    def _reclaim(self, *, mine: bool) -> Batch | None:
+    def _reclaim(self, *, mine: bool) -> RelayBatch | None:
         now = self._clock.monotonic()
         if now - self._reclaim_at < RECLAIM_INTERVAL and not mine:
             return None
@@ -141,7 +147,7 @@ class Relay:
             self._retried += len(batch.ids)
         return batch
 
-    def _claim(self) -> tuple[Batch | None, float]:
+    def _claim(self) -> tuple[RelayBatch | None, float]:
         """Return a batch, and the seconds until the next step."""
         self._scan_stragglers()
         claim = self._batches.claim(new_id(), above=self._watermark.above)

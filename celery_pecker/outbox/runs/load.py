@@ -88,7 +88,7 @@ def _check_pause(name: str, value: object) -> None:
         raise Misconfigured(message)
 
 
-class Pace:
+class PollPace:
     """Which threads may take a row, and when the next one may.
 
     A thread that is busy is none of them. Threads that rest after an empty poll take

@@ -26,7 +26,7 @@ from celery_pecker.outbox.runs import header, holds, options
 from celery_pecker.outbox.runs.header import HEADER, RowRef
 from celery_pecker.outbox.runs.options import Options
 from celery_pecker.outbox.runs.rows import GONE
-from celery_pecker.outbox.runs.service import Service, Started
+from celery_pecker.outbox.runs.service import RunService, Started
 from celery_pecker.outbox.runs.services import DEFAULT, UNKNOWN, Services
 
 logger = logging.getLogger("celery_pecker.outbox")
@@ -71,7 +71,7 @@ class Messages:
         signals.task_unknown.connect(self._on_refused, weak=True)
         signals.task_rejected.connect(self._on_refused, weak=True)
 
-    def service(self, outbox: str) -> Service | None:
+    def service(self, outbox: str) -> RunService | None:
         """Return what starts and ends runs of an outbox; None: it is not known here."""
         return self._services.named(outbox)
 
@@ -101,7 +101,7 @@ class Messages:
         if isinstance(ref, RowRef):
             why = EXPIRED if expired else REVOKED
             name = str(getattr(sender, "name", ""))
-            self._parking.submit(self._give_up, Service.park, ref, name, why)
+            self._parking.submit(self._give_up, RunService.park, ref, name, why)
 
     def _on_refused(
         self, message: Any = None, exc: BaseException | None = None, **_: object
@@ -112,12 +112,12 @@ class Messages:
             why = f"no such task: {exc}" if isinstance(exc, KeyError) else str(exc)
             name = str(headers.get("task", ""))
             self._parking.submit(
-                self._give_up, Service.count_failed_start, ref, name, why
+                self._give_up, RunService.count_failed_start, ref, name, why
             )
 
     def _give_up(
         self,
-        settle: Callable[[Service, RowRef, str, str], bool],
+        settle: Callable[[RunService, RowRef, str, str], bool],
         ref: RowRef,
         task: str,
         why: str,
@@ -138,7 +138,7 @@ class Messages:
         )
 
     @staticmethod
-    def read(request: Any) -> RowRef | tuple[Service, Started] | None:
+    def read(request: Any) -> RowRef | tuple[RunService, Started] | None:
         """Return what the message says of its row, or the run that began with it."""
         ref = vars(request).get(HEADER)
         if ref is None or isinstance(ref, tuple):
@@ -150,7 +150,7 @@ class Messages:
     def run(
         self,
         task: Any,
-        ref: RowRef | tuple[Service, Started],
+        ref: RowRef | tuple[RunService, Started],
         call: Call,
         bounded: Callable[..., Any],
     ) -> Any:
@@ -175,7 +175,7 @@ class Messages:
         setattr(request, DONE, (service, started, attempt.emergency))
         return result
 
-    def _start(self, task: Any, ref: RowRef) -> tuple[Service, Started, Options]:
+    def _start(self, task: Any, ref: RowRef) -> tuple[RunService, Started, Options]:
         level, verdict = logging.WARNING, UNKNOWN.format(ref.outbox)
         wrong: Misconfigured | None = None
         try:
@@ -200,7 +200,7 @@ class Messages:
     def _failed(
         self,
         task: Any,
-        service: Service,
+        service: RunService,
         started: Started,
         known: Options,
         error: Exception,

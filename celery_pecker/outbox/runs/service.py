@@ -45,7 +45,7 @@ class Started:
     """How its deadline is enforced, if not as the worker's pool does."""
 
 
-class Service:
+class RunService:
     """The runs of one table, for one process."""
 
     def __init__(self, settings: Settings, clock: Clock = SYSTEM) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.runs.header import RowRef
-from celery_pecker.outbox.runs.service import Service
+from celery_pecker.outbox.runs.service import RunService
 
 logger = logging.getLogger("celery_pecker.outbox")
 
@@ -35,18 +35,18 @@ class Services:
     ) -> None:
         self._settings = settings
         self._names = names
-        self._services: dict[str, Service] = {}
+        self._services: dict[str, RunService] = {}
 
-    def named(self, outbox: str) -> Service | None:
+    def named(self, outbox: str) -> RunService | None:
         """Return the service of an outbox; None: it is not known here."""
         if outbox not in self._services:
             settings = self._settings(outbox)
             if settings is None:
                 return None
-            self._services.setdefault(outbox, Service(settings))
+            self._services.setdefault(outbox, RunService(settings))
         return self._services[outbox]
 
-    def of(self, ref: RowRef, task: str) -> Iterator[Service]:
+    def of(self, ref: RowRef, task: str) -> Iterator[RunService]:
         """Yield the services that may have a message's row, until one has it.
 
         The first is the one of that name, unasked. If there is none, or it has not got

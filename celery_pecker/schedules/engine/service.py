@@ -34,7 +34,7 @@ from celery_pecker.schedules.engine.requested_runs import RequestedRuns
 from celery_pecker.schedules.engine.sending import Sending
 from celery_pecker.schedules.engine.stored_sync import StoredSync
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
-from celery_pecker.schedules.engine.upkeep import Pace, Upkeep
+from celery_pecker.schedules.engine.upkeep import Upkeep, UpkeepPace
 from celery_pecker.schedules.history import Historian, NoHistory
 
 
@@ -111,7 +111,7 @@ class Service:
         pending: PendingWrites,
         gate: Gate,
         *,
-        pace: Pace,
+        pace: UpkeepPace,
         stored: StoredSync | None = None,
         history: Historian | None = None,
         held: Callable[[], Collection[str]] = frozenset,

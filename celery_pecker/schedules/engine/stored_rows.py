@@ -12,7 +12,7 @@ from celery_pecker.schedules.engine.model import Entry, Row, StoredSchedule
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class DefinitionPage:
     """Stored schedules as one statement showed them."""
 
     now_us: int
@@ -27,7 +27,7 @@ class Page:
     rows: list[StoredSchedule]
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[Any, ...]]) -> Page:
+    def of(cls, rows: Sequence[tuple[Any, ...]]) -> DefinitionPage:
         """Read the rows of a statement's answer."""
         now_us, snapshot, went_back, last, other_kind = rows[0][:5]
         return cls(
@@ -60,25 +60,25 @@ class StoredRows:
         """The number of the connection: another one may lead to another server."""
         return self._database.made
 
-    def read_edits(self, since: str, after: tuple[int, str]) -> Page:
+    def read_edits(self, since: str, after: tuple[int, str]) -> DefinitionPage:
         """Return edits that a snapshot did not show after (edit, name)."""
         edit, name = after
         rows = self._database.run(
             "read_edits", since=since, edit=str(edit), name=name, now=self._now()
         )
-        return Page.of(rows)
+        return DefinitionPage.of(rows)
 
-    def load_schedules(self, name: str) -> Page:
+    def load_schedules(self, name: str) -> DefinitionPage:
         """Return this kind's stored schedules after a name, at most CHUNK."""
         rows = self._database.run(
             "load_schedules", name=name, local=self.local, now=self._now()
         )
-        return Page.of(rows)
+        return DefinitionPage.of(rows)
 
-    def read_schedules(self, names: Sequence[str]) -> Page:
+    def read_schedules(self, names: Sequence[str]) -> DefinitionPage:
         """Return stored schedules by name, with what their messages are made of."""
         rows = self._database.run("read_schedules", names=[*names], now=self._now())
-        return Page.of(rows)
+        return DefinitionPage.of(rows)
 
     def take_over(self, names: Sequence[str], *, term: float) -> list[str]:
         """Let code's definition of these count; return those that were stored ones."""

@@ -27,7 +27,7 @@ from celery_pecker.schedules.engine.model import (
     Entry,
     StoredSchedule,
 )
-from celery_pecker.schedules.engine.stored_rows import Page, StoredRows
+from celery_pecker.schedules.engine.stored_rows import DefinitionPage, StoredRows
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
 
 logger = logging.getLogger("celery_pecker.beat")
@@ -162,7 +162,7 @@ class StoredSync:
         tried = [user_code.tried(self._definitions.entry, row) for row in page.rows]
         return [entry for entry, _ in tried if entry is not None]
 
-    def _continues(self, page: Page) -> bool:
+    def _continues(self, page: DefinitionPage) -> bool:
         """Return whether the page goes on where the last one ended."""
         quiet_us = page.now_us - self._read_us
         return (
@@ -171,7 +171,7 @@ class StoredSync:
             and self._connection == self._rows.connection
         )
 
-    def _take_edits(self, page: Page) -> None:
+    def _take_edits(self, page: DefinitionPage) -> None:
         if self._page is None:
             self._next_since = page.snapshot
         for row in page.rows:

@@ -36,7 +36,7 @@ FORGET = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class UpkeepPace:
     """How patient a replica is. Seconds."""
 
     slack: float = 5.0
@@ -63,7 +63,7 @@ class Upkeep:
         repository: Repository,
         timekeeper: Timekeeper,
         *,
-        pace: Pace,
+        pace: UpkeepPace,
         following: StoredSync | None = None,
         held: Callable[[], Collection[str]] = frozenset,
     ) -> None:

@@ -43,7 +43,7 @@ Bad = tuple[int, int, int, int, str]
 
 
 @dataclass(slots=True)
-class Outcomes:
+class OutcomeCounts:
     """Of one entry: what is not written yet."""
 
     counts: list[int] = field(default_factory=lambda: [0] * len(COLUMNS))

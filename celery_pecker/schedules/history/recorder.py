@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.schedules.history.life import LEFT, Life
-from celery_pecker.schedules.history.outcomes import Bad, Outcomes, Slot, kept
+from celery_pecker.schedules.history.outcomes import Bad, OutcomeCounts, Slot, kept
 from celery_pecker.schedules.history.report import Report
 
 SLOTS = 60
@@ -29,7 +29,7 @@ REPORTS = 120
 """Reports on a page, where its slots have several each."""
 
 
-class Page:
+class ReportPage:
     """Reports of one entry in one era; arrays, because thousands of pages are open."""
 
     __slots__ = (
@@ -100,17 +100,17 @@ class Recorder:
         """Reports that were dropped: they came faster than they could be written."""
         self._keep = keep
         self._waiting: deque[tuple[str, int, int, int, int, int, str]] = deque()
-        self._open: dict[str, Page] = {}
-        self._changed: dict[str, Page] = {}
+        self._open: dict[str, ReportPage] = {}
+        self._changed: dict[str, ReportPage] = {}
         """By name, in the order in which they changed after their last writing."""
-        self._filled: deque[Page] = deque()
+        self._filled: deque[ReportPage] = deque()
         self._crowded: dict[str, None] = {}
         """Entries whose old pages are to be removed."""
         self._begun: dict[str, int] = {}
         """Pages begun since those of the entry were removed."""
         self._spare = max(keep // SLOTS // 10, 1)
         """Pages that may be too many: looking for them reads all that is kept."""
-        self._counts: dict[str, Outcomes] = {}
+        self._counts: dict[str, OutcomeCounts] = {}
         """By name, the longest unwritten first."""
         self._counted_at: dict[str, float] = {}
         """When counts of an entry were last written, by the monotonic clock."""
@@ -205,10 +205,12 @@ class Recorder:
             if len(self._counts) >= COUNTED:
                 self.dropped += 1
                 return
-            known = self._counts[name] = Outcomes()
+            known = self._counts[name] = OutcomeCounts()
         known.add(slot, at_us, report, error)
 
-    def _turn(self, name: str, era: int, due_us: int, old: Page | None) -> Page:
+    def _turn(
+        self, name: str, era: int, due_us: int, old: ReportPage | None
+    ) -> ReportPage:
         """Begin another page of an entry."""
         first_us = due_us
         if old is not None:
@@ -219,14 +221,14 @@ class Recorder:
             if era == old.era:
                 # A late report on an old slot must not take an old page's place.
                 first_us = max(due_us, old.first_us + 1)
-        page = self._open[name] = Page(name, era, first_us)
+        page = self._open[name] = ReportPage(name, era, first_us)
         begun = self._begun.get(name, self._spare) + 1
         self._begun[name] = begun
         if begun >= self._spare:
             self._crowded[name] = None
         return page
 
-    def _next(self, rows: int) -> list[Page]:
+    def _next(self, rows: int) -> list[ReportPage]:
         pages = [*self._filled][:rows]
         for page in self._changed.values():
             if len(pages) >= rows:
@@ -234,7 +236,7 @@ class Recorder:
             pages.append(page)
         return pages
 
-    def _write(self, database: Database, pages: list[Page]) -> None:
+    def _write(self, database: Database, pages: list[ReportPage]) -> None:
         database.change(
             "write_history",
             now=None,
@@ -256,7 +258,7 @@ class Recorder:
             else:
                 del self._changed[page.name]
 
-    def _ready(self, rows: int, now: float | None) -> list[tuple[str, Outcomes]]:
+    def _ready(self, rows: int, now: float | None) -> list[tuple[str, OutcomeCounts]]:
         """Return the counts that are to be written, in the order of names."""
         ready = []
         for name, outcomes in self._counts.items():
@@ -270,7 +272,7 @@ class Recorder:
     def _count(
         self,
         database: Database,
-        ready: list[tuple[str, Outcomes]],
+        ready: list[tuple[str, OutcomeCounts]],
         now: float | None,
     ) -> None:
         if not ready:

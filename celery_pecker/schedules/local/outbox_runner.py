@@ -30,10 +30,10 @@ from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.runs import options
 from celery_pecker.outbox.runs.header import HEADER
-from celery_pecker.outbox.runs.load import MAX_THREADS, Load, Pace
+from celery_pecker.outbox.runs.load import MAX_THREADS, Load, PollPace
 from celery_pecker.outbox.runs.messages import EXPIRED, REVOKED
 from celery_pecker.outbox.runs.options import Options
-from celery_pecker.outbox.runs.service import Service, Started, rotated
+from celery_pecker.outbox.runs.service import RunService, Started, rotated
 from celery_pecker.schedules.local import tracer
 from celery_pecker.schedules.local.threads import Threads
 
@@ -45,7 +45,7 @@ UNREADABLE = (KombuError, ValueError, TypeError, LookupError, AttributeError)
 """What is raised of a message that cannot be read."""
 
 
-class Order(NamedTuple):
+class RunOrder(NamedTuple):
     """A row that has started here."""
 
     task: Any
@@ -63,7 +63,7 @@ class OutboxRunner:
     def __init__(  # noqa: PLR0913  # all but the first three have a default
         self,
         app: Celery,
-        service: Service,
+        service: RunService,
         settings: Settings,
         *,
         hostname: str = "local@localhost",
@@ -80,14 +80,14 @@ class OutboxRunner:
         self._database = Database.of(settings, role="outbox")
         self._rows = service.rows(self._database)
         self._load = Load()
-        self._pace = Pace(Load(threads=0), clock.monotonic())
+        self._pace = PollPace(Load(threads=0), clock.monotonic())
         self._look_at = float("-inf")
         self._turn = 0
         self._lock = threading.Lock()
-        self._open: dict[tuple[int, int], Order] = {}
+        self._open: dict[tuple[int, int], RunOrder] = {}
         self._complained: set[tuple[int, int]] = set()
         self._counts: Counter[str] = Counter()
-        self._threads: Threads[Order] = Threads(
+        self._threads: Threads[RunOrder] = Threads(
             MAX_THREADS, self._run, name=f"pecker-outbox-{name}"
         )
         self._loop = Loop(
@@ -181,7 +181,7 @@ class OutboxRunner:
                 *(task, row),
             )
         orders = [
-            Order(
+            RunOrder(
                 self._app.tasks[begun.task],
                 self._service.started(begun, known[begun.task], sent, self._kind),
             )
@@ -204,7 +204,7 @@ class OutboxRunner:
 
     # On a thread of its own
 
-    def _run(self, order: Order) -> None:
+    def _run(self, order: RunOrder) -> None:
         well = False
         try:
             well = self._ran(order)
@@ -223,7 +223,7 @@ class OutboxRunner:
                 self._counts["succeeded" if well else "failed"] += 1
             self._loop.wake()
 
-    def _ran(self, order: Order) -> bool:
+    def _ran(self, order: RunOrder) -> bool:
         task, started = order
         self._app.set_current()
         stored = self._service.read(started.begun)

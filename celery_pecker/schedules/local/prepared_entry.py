@@ -114,7 +114,7 @@ def make_ready(entry: ScheduleEntry, tasks: Mapping[str, Any]) -> Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SlotOrder:
     """One slot that was won here and is to run here."""
 
     ready: Ready
@@ -189,10 +189,12 @@ class Order:
         }
 
 
-def order_of(ready: Ready, dispatch: Dispatch, taken: float, within: float) -> Order:
+def order_of(
+    ready: Ready, dispatch: Dispatch, taken: float, within: float
+) -> SlotOrder:
     """Return the order for a slot that was handed over at that moment."""
     latest = taken + within if dispatch.latest is None else dispatch.latest
-    return Order(
+    return SlotOrder(
         ready=ready,
         task_id=dispatch.task_id,
         header=dispatch.header,

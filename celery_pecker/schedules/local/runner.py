@@ -28,8 +28,8 @@ from celery_pecker.schedules.history import Historian, NoHistory, Report
 from celery_pecker.schedules.local import tracer
 from celery_pecker.schedules.local.events import EventSender
 from celery_pecker.schedules.local.prepared_entry import (
-    Order,
     Ready,
+    SlotOrder,
     make_ready,
     order_of,
 )
@@ -52,7 +52,7 @@ class UnclaimedLog:
         """By entry, the run that was last logged."""
         self._next_at = float("-inf")
 
-    def of_runs(self, orders: Sequence[Order]) -> None:
+    def of_runs(self, orders: Sequence[SlotOrder]) -> None:
         """Log runs that keep their next slots from being claimed."""
         now = self._clock.monotonic()
         for order in orders:
@@ -128,7 +128,7 @@ class LocalRunner:
         self._kind = "gevent" if pool_kind == "gevent" else "threads"
         self._ready: dict[str, Ready] = {}
         self._lock = threading.Lock()
-        self._open: dict[str, Order] = {}
+        self._open: dict[str, SlotOrder] = {}
         """What waits or goes, by the name of its entry."""
         self._queue: dict[str, float] = {}
         """Since when which entry waits for a thread, the longest first."""
@@ -136,7 +136,9 @@ class LocalRunner:
         self._counts: Counter[str] = Counter()
         self._stopping = False
         self._unclaimed = UnclaimedLog(clock)
-        self._threads: Threads[Order] = Threads(threads, self._run, name="pecker-run")
+        self._threads: Threads[SlotOrder] = Threads(
+            threads, self._run, name="pecker-run"
+        )
         self._most = threads + DEEPEST
         self.events = EventSender(app, self._hostname, wanted=wanted, clock=clock)
 
@@ -258,7 +260,7 @@ class LocalRunner:
         now = self._clock.monotonic()
         return now - next(iter(self._queue.values()), now)
 
-    def _take(self, order: Order) -> str | None:
+    def _take(self, order: SlotOrder) -> str | None:
         """Keep the order; return why it cannot be taken, or None."""
         with self._lock:
             if self._stopping:
@@ -272,7 +274,7 @@ class LocalRunner:
             self._queue[order.name] = order.taken
             return None
 
-    def _run(self, order: Order) -> None:
+    def _run(self, order: SlotOrder) -> None:
         began = self._clock.monotonic()
         with self._lock:
             del self._queue[order.name]
@@ -291,7 +293,7 @@ class LocalRunner:
             with self._lock:
                 self._open.pop(order.name, None)
 
-    def _start(self, order: Order, began: float) -> None:
+    def _start(self, order: SlotOrder, began: float) -> None:
         self._app.set_current()
         args, kwargs = order.ready.arguments()
         with running(self._run_of(order)), self._bounded(order):
@@ -310,7 +312,7 @@ class LocalRunner:
         self._end(order, ended, began)
 
     @contextmanager
-    def _bounded(self, order: Order) -> Iterator[None]:
+    def _bounded(self, order: SlotOrder) -> Iterator[None]:
         """Run the block under the deadline, as strictly as the pool allows."""
         if order.ends is None:
             yield
@@ -318,7 +320,7 @@ class LocalRunner:
         with deadline.until(order.ends, order.name), deadline.enforce(self._kind):
             yield
 
-    def _run_of(self, order: Order) -> Run:
+    def _run_of(self, order: SlotOrder) -> Run:
         header = order.header
         return Run(
             name=order.name,
@@ -329,7 +331,7 @@ class LocalRunner:
             schema=self._schema,
         )
 
-    def _end(self, order: Order, ended: tracer.Ended, began: float) -> None:
+    def _end(self, order: SlotOrder, ended: tracer.Ended, began: float) -> None:
         now = self._clock.monotonic()
         over = order.ends is not None and now >= order.ends
         if over or isinstance(ended.error, deadline.DeadlineExceeded):
@@ -356,7 +358,7 @@ class LocalRunner:
             )
         )
 
-    def _miss(self, order: Order, why: str) -> None:
+    def _miss(self, order: SlotOrder, why: str) -> None:
         self._note(order, Report.REFUSED_LATE)
         self._count("missed")
         with self._lock:
@@ -376,14 +378,14 @@ class LocalRunner:
         with self._lock:
             self._counts[what] += 1
 
-    def _note(self, order: Order, report: Report, error: str = "") -> None:
+    def _note(self, order: SlotOrder, report: Report, error: str = "") -> None:
         header, due_us = order.header, order.due_us
         self._recorder.note(
             *(order.name, due_us, header["era"], header["epoch"]),
             *(self._now_us(), report, error),
         )
 
-    def _send_received(self, order: Order) -> None:
+    def _send_received(self, order: SlotOrder) -> None:
         ready = order.ready
         self.events.send(
             "task-received",

@@ -16,8 +16,8 @@ a reader without the app's code has none (``next_us`` is None there).
 """
 
 from celery_pecker.schedules.overview.model import (
+    EntryPage,
     EntryRow,
-    Page,
     SlotRow,
     Totals,
     UnknownEntry,
@@ -26,9 +26,9 @@ from celery_pecker.schedules.overview.reader import ORDERS, Overview
 
 __all__ = [
     "ORDERS",
+    "EntryPage",
     "EntryRow",
     "Overview",
-    "Page",
     "SlotRow",
     "Totals",
     "UnknownEntry",

@@ -31,10 +31,10 @@ from celery_pecker.schedules.overview.slot_verdicts import (
     reported,
     reporter,
 )
-from celery_pecker.schedules.overview.verdicts import REPORTED, Answer, Question
+from celery_pecker.schedules.overview.verdicts import REPORTED, Explanation, Question
 
 
-def failing(row: EntryRow, bad: BadEnd, at: At) -> Answer:
+def failing(row: EntryRow, bad: BadEnd, at: At) -> Explanation:
     """Return what the entry fails with: its last slot, or one within a minute."""
     _, why, advice = REPORTED.get(bad.state, (bad.state, "its slot of {due}", None))
     if bad.state == "failed_to_send" and bad.error:
@@ -47,7 +47,7 @@ def failing(row: EntryRow, bad: BadEnd, at: At) -> Answer:
         for ended, count in row.outcomes.counts.items()
         if count and ended != "published"
     )
-    return Answer(
+    return Explanation(
         verdict="failing",
         why=f"{why.format(**words)}{error}{host}",
         advice=advice.format(**words) if advice else None,
@@ -55,11 +55,11 @@ def failing(row: EntryRow, bad: BadEnd, at: At) -> Answer:
     )
 
 
-def unreported(row: EntryRow, since_us: int, at: At) -> Answer:
+def unreported(row: EntryRow, since_us: int, at: At) -> Explanation:
     """Return what has no report, and where to look."""
     counts = row.outcomes.counts
     ended = sum(counts.values()) - counts["published"] - counts["not_sent"]
-    return Answer(
+    return Explanation(
         verdict="unreported",
         why="what was sent of it should have begun by"
         f" {at(since_us)}, and no worker reports of it: it waits in its queue, or its"
@@ -73,14 +73,14 @@ ENDED = frozenset({"succeeded", "failed", "overrun", "lost"})
 UNDER_WAY = frozenset({"published", "started", "running", "asked"})
 
 
-def explain(question: Question, at: At) -> Answer:
+def explain(question: Question, at: At) -> Explanation:
     """Return why the entry runs or does not."""
     detail = question.detail
     if detail is None:
         return _not_in_tables(question)
     rules = _of_a_slot if question.slot_us is not None else _of_the_entry
     answer = next(rules(question, detail, at))
-    return Answer(
+    return Explanation(
         verdict=answer.verdict,
         why=answer.why,
         advice=answer.advice,
@@ -88,9 +88,9 @@ def explain(question: Question, at: At) -> Answer:
     )
 
 
-def _not_in_tables(question: Question) -> Answer:
+def _not_in_tables(question: Question) -> Explanation:
     if question.declared_in_code:
-        return Answer(
+        return Explanation(
             verdict="never_seen",
             why=f"this code declares {question.name!r}, but no scheduler with this code"
             " has ever run",
@@ -99,7 +99,7 @@ def _not_in_tables(question: Question) -> Answer:
         )
     close = get_close_matches(question.name, {*question.names}, n=3, cutoff=0.5)
     meant = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
-    return Answer(
+    return Explanation(
         verdict="unknown",
         why=f"no entry is named {question.name!r}, neither in the tables nor in this"
         f" code{meant}",
@@ -107,13 +107,15 @@ def _not_in_tables(question: Question) -> Answer:
     )
 
 
-def _of_the_entry(question: Question, detail: EntryDetail, at: At) -> Iterator[Answer]:
+def _of_the_entry(
+    question: Question, detail: EntryDetail, at: At
+) -> Iterator[Explanation]:
     """Yield what keeps the entry from running, the root first; then its last slot."""
     row = detail.row
     if not row.declared:
         yield _undeclared(question, detail, at)
     if row.paused:
-        yield Answer(
+        yield Explanation(
             verdict="paused",
             why="it is paused: its slots pass without a run",
             advice="celery -A proj pecker resume NAME",
@@ -121,7 +123,7 @@ def _of_the_entry(question: Question, detail: EntryDetail, at: At) -> Iterator[A
     without_winner = _without_winner(question, detail, at)
     yield from _waiting(detail, without_winner, at)
     if row.last_us > detail.now_us + max(question.slack_us, row.period_us or 0):
-        yield Answer(
+        yield Explanation(
             verdict="clock_stepped",
             why=f"its last slot, {at(row.last_us)}, lies ahead of the database's clock,"
             f" {at(detail.now_us)}: the clock was set back, or the row was set by hand",
@@ -138,7 +140,7 @@ def _of_the_entry(question: Question, detail: EntryDetail, at: At) -> Iterator[A
     if not row.epoch:
         due = next_slot(question, detail)
         when = f"its first slot is {at(due)}" if due else "it had no slot yet"
-        yield Answer(
+        yield Explanation(
             verdict="new",
             why=f"it was first seen at {at(row.last_us)}; {when}",
             advice="an interval counts from when it was first seen: import the last"
@@ -151,8 +153,8 @@ def _of_the_entry(question: Question, detail: EntryDetail, at: At) -> Iterator[A
 
 
 def _waiting(
-    detail: EntryDetail, without_winner: Answer | None, at: At
-) -> Iterator[Answer]:
+    detail: EntryDetail, without_winner: Explanation | None, at: At
+) -> Iterator[Explanation]:
     """Return what a run that was asked for waits for."""
     for pending in detail.pending:
         if not pending.asked or pending.claimed_us is not None:
@@ -160,12 +162,12 @@ def _waiting(
         by = f" by {pending.asked_by}" if pending.asked_by else ""
         request = f"a run was asked for{by} at {at(pending.due_us)} and"
         if without_winner is not None:
-            yield Answer(
+            yield Explanation(
                 verdict="no_live_scheduler",
                 why=f"{request} waits; {without_winner.why}",
                 advice=without_winner.advice,
             )
-        yield Answer(
+        yield Explanation(
             verdict="asked",
             why=f"{request} waits for a scheduler to take it",
             advice="it is taken within seconds; with a timeout, when the run before"
@@ -191,7 +193,9 @@ def _newest_ended_run(detail: EntryDetail) -> SlotRow | None:
     return None
 
 
-def _of_a_slot(question: Question, detail: EntryDetail, at: At) -> Iterator[Answer]:
+def _of_a_slot(
+    question: Question, detail: EntryDetail, at: At
+) -> Iterator[Explanation]:
     """Return what became of the slot that is asked for."""
     row, slot_us = detail.row, question.slot_us or 0
     known = {slot.due_us for slot in detail.slots}
@@ -202,7 +206,9 @@ def _of_a_slot(question: Question, detail: EntryDetail, at: At) -> Iterator[Answ
         if slot_us > detail.now_us or not row.declared or row.paused:
             when = f"; its next slot is {at(due)}" if due else ""
             if slot_us > detail.now_us:
-                yield Answer(verdict="to_come", why=f"that instant has not come{when}")
+                yield Explanation(
+                    verdict="to_come", why=f"that instant has not come{when}"
+                )
         yield from _of_the_entry(question, detail, at)
     first_us = detail.slots[-1].due_us if detail.slots else row.last_us
     # Before the first report another period, or another era, may have been in force.
@@ -212,19 +218,19 @@ def _of_a_slot(question: Question, detail: EntryDetail, at: At) -> Iterator[Answ
         and (row.last_us - slot_us) % row.period_us
     ):
         before = slot_us + (row.last_us - slot_us) % row.period_us - row.period_us
-        yield Answer(
+        yield Explanation(
             verdict="no_slot",
             why=f"the entry has no slot at that instant: the nearest are {at(before)}"
             f" and {at(before + row.period_us)}",
             advice="slots lie on a grid that counts from when the entry was first seen",
         )
     if detail.slots and slot_us < detail.slots[-1].due_us:
-        yield Answer(
+        yield Explanation(
             verdict="forgotten",
             why=f"reports go back to {at(detail.slots[-1].due_us)} only",
             advice="pecker_history says how many slots are kept",
         )
-    yield Answer(
+    yield Explanation(
         verdict="passed",
         why="no process reported of that slot: no scheduler ran then, or it was passed"
         " over in favour of a later one, or its winner died before the report was"
@@ -234,11 +240,11 @@ def _of_a_slot(question: Question, detail: EntryDetail, at: At) -> Iterator[Answ
     )
 
 
-def _undeclared(question: Question, detail: EntryDetail, at: At) -> Answer:
+def _undeclared(question: Question, detail: EntryDetail, at: At) -> Explanation:
     until = detail.declared_until_us
     since = f" since {at(until)}" if until is not None else ""
     if not alive(question.replicas):
-        return Answer(
+        return Explanation(
             verdict="no_live_scheduler",
             why=f"no scheduler is alive{since}",
             advice="start one: celery -A proj beat -S pecker, or a worker with"
@@ -251,7 +257,7 @@ def _undeclared(question: Question, detail: EntryDetail, at: At) -> Answer:
         if question.declared_in_code is False
         else ""
     )
-    return Answer(
+    return Explanation(
         verdict="undeclared",
         why=f"{count_of_schedulers(question.replicas)}, and none declares it{since}"
         f"{in_code}",
@@ -260,7 +266,9 @@ def _undeclared(question: Question, detail: EntryDetail, at: At) -> Answer:
     )
 
 
-def _without_winner(question: Question, detail: EntryDetail, at: At) -> Answer | None:
+def _without_winner(
+    question: Question, detail: EntryDetail, at: At
+) -> Explanation | None:
     """Return the verdict where no live scheduler could win the slots, else None."""
     row = detail.row
     if able(question.replicas, row.run):
@@ -273,7 +281,7 @@ def _without_winner(question: Question, detail: EntryDetail, at: At) -> Answer |
         else ""
     )
     local = row.run == "local" and any(one.living for one in question.replicas)
-    return Answer(
+    return Explanation(
         verdict="no_live_scheduler",
         why=f"{due}its runs are local, and no worker with pecker_worker = True is alive"
         if local
@@ -285,19 +293,19 @@ def _without_winner(question: Question, detail: EntryDetail, at: At) -> Answer |
     )
 
 
-def _overdue(question: Question, detail: EntryDetail, at: At) -> Answer:
+def _overdue(question: Question, detail: EntryDetail, at: At) -> Explanation:
     row = detail.row
     due = at(next_slot(question, detail) or row.last_us)
     there = able(question.replicas, row.run)
     newest = detail.slots[0] if detail.slots else None
     if newest is not None and newest.state == "held" and newest.due_us > row.last_us:
-        return Answer(
+        return Explanation(
             verdict="gated",
             why=f"its slot of {due} is held back by the gate (pecker_gate), reported at"
             f" {at(newest.at_us)} by {reporter(newest)}",
             advice="it runs when the gate opens, by its misfire policy",
         )
-    return Answer(
+    return Explanation(
         verdict="overdue",
         why=f"its slot of {due} is not won, although {count_of_schedulers(there)}:"
         " they cannot reach the broker, the gate holds it back, or they hang",

@@ -38,7 +38,7 @@ class BadEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
+class EntryOutcomes:
     """How the runs of an entry ended, as far as workers and schedulers say."""
 
     failing: bool
@@ -52,7 +52,7 @@ class Outcomes:
     bad: BadEnd | None
 
 
-NOTHING_YET = Outcomes(
+NOTHING_YET = EntryOutcomes(
     failing=False, undelivered=False, counts=dict.fromkeys(COLUMNS, 0), bad=None
 )
 
@@ -89,11 +89,11 @@ class EntryRow:
     """One of `states.STATES`."""
     spark: list[int]
     """How late the last slots were, oldest first."""
-    outcomes: Outcomes = NOTHING_YET
+    outcomes: EntryOutcomes = NOTHING_YET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class EntryPage:
     """Some entries out of all that were asked for."""
 
     total: int

@@ -20,12 +20,12 @@ from celery_pecker.schedules.overview.model import (
     NOTHING_YET,
     BadEnd,
     EntryDetail,
+    EntryOutcomes,
+    EntryPage,
     EntryRow,
     Fence,
     NoRoom,
     NotDeclared,
-    Outcomes,
-    Page,
     PendingRow,
     ReplicaRow,
     SlotRow,
@@ -100,7 +100,7 @@ def state(*, declared: bool, paused: bool, new: bool, **signs: bool) -> str:
 
 
 def entry_of(
-    row: Any, now_us: int, overdue_after: float, ended: Mapping[str, Outcomes]
+    row: Any, now_us: int, overdue_after: float, ended: Mapping[str, EntryOutcomes]
 ) -> EntryRow:
     """Return an entry as the tables have it, with how its runs ended."""
     period_us, last_us, spark = row.period_us, row.last_us, row.spark or []
@@ -144,11 +144,11 @@ def entry_of(
 
 def outcomes_of(
     *, name: str, counts: Sequence[int], report: int | None, **columns: Any
-) -> tuple[str, Outcomes]:
+) -> tuple[str, EntryOutcomes]:
     """Return how the runs of an entry ended, with its name."""
     bad = {key: columns.pop(key) for key in ("due_us", "era", "at_us", "host")}
     error = columns.pop("error") or ""
-    return name, Outcomes(
+    return name, EntryOutcomes(
         counts=dict(zip(COLUMNS, counts, strict=True)),
         bad=None if report is None else BadEnd(state=named(report), error=error, **bad),
         **columns,
@@ -216,7 +216,7 @@ class Overview:
         limit: int = 100,
         offset: int = 0,
         overdue_after: float = OVERDUE_TIMEOUT,
-    ) -> Page:
+    ) -> EntryPage:
         """Return some entries: those whose name or task contains ``search``."""
         if order not in ORDERS:
             message = f"order is {order!r}; allowed are {', '.join(ORDERS)}"
@@ -237,7 +237,7 @@ class Overview:
         now_us, found = rows[0].now_us, [row for row in rows if row.name is not None]
         ended = self.outcomes([row.name for row in found])
         listed = [entry_of(row, now_us, overdue_after, ended) for row in found]
-        return Page(total=rows[0].entries, rows=listed, now_us=now_us)
+        return EntryPage(total=rows[0].entries, rows=listed, now_us=now_us)
 
     def entry(self, name: str, *, limit: int = 600) -> EntryDetail | None:
         """Return an entry and its last slots; None if no entry has that name."""
@@ -274,7 +274,7 @@ class Overview:
         )
         return slots(rows, limit)
 
-    def outcomes(self, names: Sequence[str]) -> dict[str, Outcomes]:
+    def outcomes(self, names: Sequence[str]) -> dict[str, EntryOutcomes]:
         """Return how the runs of entries ended; only of those that have a report."""
         return dict(
             self._database.read(
@@ -282,7 +282,7 @@ class Overview:
             )
         )
 
-    def failing(self, limit: int = 10) -> dict[str, Outcomes]:
+    def failing(self, limit: int = 10) -> dict[str, EntryOutcomes]:
         """Return some that fail or are unreported, those that are not sent first."""
         rows = self._database.run("list_failing", now=self._now(), limit=limit)
         outcomes = self.outcomes([name for (name,) in rows])

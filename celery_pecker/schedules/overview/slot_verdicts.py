@@ -10,7 +10,7 @@ from celery_pecker.schedules.overview.model import EntryDetail, SlotRow
 from celery_pecker.schedules.overview.verdicts import (
     GAVE_UP,
     REPORTED,
-    Answer,
+    Explanation,
     Question,
 )
 
@@ -23,11 +23,11 @@ At = Callable[[int], str]
 
 def of_slot(
     question: Question, detail: EntryDetail, due_us: int, at: At
-) -> Iterator[Answer]:
+) -> Iterator[Explanation]:
     """Return what became of one slot that was claimed."""
     for pending in detail.pending:
         if pending.due_us == due_us and not pending.asked:
-            yield Answer(
+            yield Explanation(
                 verdict="pending",
                 why=f"its slot of {at(due_us)} was claimed and the broker has not yet"
                 f" confirmed it (attempt {pending.attempt})",
@@ -44,7 +44,7 @@ def of_slot(
         yield _unreported(question, detail, due_us, at)
 
 
-def reported(slot: SlotRow, at: At) -> Answer:
+def reported(slot: SlotRow, at: At) -> Explanation:
     """Return what was reported of a slot."""
     verdict, why, advice = REPORTED.get(
         slot.state, (slot.state, f"its slot of {{due}}: {slot.state}", None)
@@ -56,7 +56,7 @@ def reported(slot: SlotRow, at: At) -> Answer:
         "when": at(slot.at_us),
         "late": _late(slot.late_us),
     }
-    return Answer(
+    return Explanation(
         verdict=verdict,
         why=why.format(**words),
         advice=advice.format(**words) if advice else None,
@@ -64,9 +64,9 @@ def reported(slot: SlotRow, at: At) -> Answer:
     )
 
 
-def _sent(slot: SlotRow, at: At) -> Answer:
+def _sent(slot: SlotRow, at: At) -> Explanation:
     """Return what can be known by now of a slot of the last seconds."""
-    return Answer(
+    return Explanation(
         verdict="published",
         why=f"a message for its slot of {at(slot.due_us)} was handed to the broker at"
         f" {at(slot.at_us)}{_late(slot.late_us)}; how its run ends is reported within"
@@ -75,17 +75,19 @@ def _sent(slot: SlotRow, at: At) -> Answer:
     )
 
 
-def _unreported(question: Question, detail: EntryDetail, due_us: int, at: At) -> Answer:
+def _unreported(
+    question: Question, detail: EntryDetail, due_us: int, at: At
+) -> Explanation:
     row = detail.row
     holder = holder_name(row.holder, row.host)
     if detail.now_us - due_us < WRITTEN_WITHIN_US:
-        return Answer(
+        return Explanation(
             verdict="claimed",
             why=f"its slot of {at(due_us)} was claimed by {holder}; its outcome is"
             " written within seconds",
         )
     if not detail.slots:
-        return Answer(
+        return Explanation(
             verdict="claimed",
             why=f"its slot of {at(due_us)} was claimed by {holder}; nothing was ever"
             " reported of this entry",
@@ -93,13 +95,13 @@ def _unreported(question: Question, detail: EntryDetail, due_us: int, at: At) ->
         )
     living = any(one.living for one in question.replicas if one.holder == row.holder)
     if living:
-        return Answer(
+        return Explanation(
             verdict="claimed",
             why=f"its slot of {at(due_us)} was claimed by {holder}, which reported"
             " nothing of it",
             advice="the scheduler may be frozen, or drop reports: see its log",
         )
-    return Answer(
+    return Explanation(
         verdict="lost",
         why=f"its slot of {at(due_us)} was claimed by {holder}, which is gone and"
         " reported nothing: it died, perhaps before the message was out",

@@ -30,7 +30,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Explanation:
     """One verdict, what it rests on, and what can be done."""
 
     verdict: str

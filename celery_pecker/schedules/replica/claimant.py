@@ -21,7 +21,7 @@ from celery_pecker.schedules.engine.agenda import Agenda
 from celery_pecker.schedules.engine.model import Entry, RunMode
 from celery_pecker.schedules.engine.repository import Repository
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
-from celery_pecker.schedules.engine.upkeep import Pace
+from celery_pecker.schedules.engine.upkeep import UpkeepPace
 
 logger = logging.getLogger("celery_pecker.beat")
 
@@ -37,7 +37,7 @@ class Claimant:
     """'beat' or 'worker': they publish; 'local': it runs entries in its process."""
     entries: list[Entry]
     """What code declares for its kind."""
-    pace: Pace
+    pace: UpkeepPace
     database: Database
     agenda: Agenda
     repository: Repository
@@ -69,7 +69,7 @@ class Claimant:
         mode = RunMode.LOCAL if kind == "local" else RunMode.DISPATCH
         declared = declarations.entries(beat_schedule.schedule, app, conf=app.conf)
         entries = [entry for entry in declared if entry.policy.run is mode]
-        pace = Pace(slack=settings.clock_slack, timeout=settings.database_timeout)
+        pace = UpkeepPace(slack=settings.clock_slack, timeout=settings.database_timeout)
         database = Database.of(settings)
         agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
         repository = Repository(

@@ -28,7 +28,7 @@ LAST_BATCH = 0.4
 
 
 @dataclass(slots=True)
-class Tally:
+class SendingTally:
     """What one replica did since it started."""
 
     won: int = 0
@@ -72,7 +72,7 @@ class Replica:
     """What its gate held back lately."""
     ended: Callable[[str], None]
     """Called on the loop's thread, with a reason, if that ends unasked."""
-    tally: Tally = field(default_factory=Tally)
+    tally: SendingTally = field(default_factory=SendingTally)
     stopping: bool = False
     """Whether it was asked to stop: an end before that is a failure."""
     loop: Loop = field(init=False)

@@ -9,7 +9,7 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.alarms.model import Event, Notice
-from celery_pecker.alarms.overview import Overview
+from celery_pecker.alarms.overview import AlarmsOverview
 from celery_pecker.alarms.rules import read_rules
 from celery_pecker.alarms.targets import read_targets
 from celery_pecker.kernel import user_code
@@ -17,7 +17,12 @@ from celery_pecker.surfaces.cli.context import NO, Context, as_json
 from celery_pecker.surfaces.cli.observers import limited, refuse_unknown
 from celery_pecker.surfaces.console.group import subcommand_follows
 from celery_pecker.surfaces.console.rendering import print_figures, print_table
-from celery_pecker.surfaces.views.alarms import ALARMS, ALARMS_TABLE, TARGETS, Summary
+from celery_pecker.surfaces.views.alarms import (
+    ALARMS,
+    ALARMS_TABLE,
+    TARGETS,
+    AlarmsSummary,
+)
 
 TEXT = "a trial of `celery -A proj pecker alarms test`: nothing is wrong"
 
@@ -35,7 +40,7 @@ def alarms(ctx: click.Context, /, *, every: bool, limit: int, json: bool) -> Non
         rows = overview.alarms(every=every, limit=limit)
         rules, targets = overview.rules(), overview.targets()
         if not context.print_json({"alarms": rows, "rules": rules, "targets": targets}):
-            print_figures(context, ALARMS, Summary(rules, targets))
+            print_figures(context, ALARMS, AlarmsSummary(rules, targets))
             print_table(context, ALARMS_TABLE, rows)
             failing = [one for one in targets if one.failing_since is not None]
             print_table(context, TARGETS, failing)
@@ -81,7 +86,9 @@ def test(ctx: click.Context, /, *, names: Sequence[str], json: bool) -> None:
 
 
 @contextmanager
-def opened(ctx: click.Context, *, json: bool) -> Iterator[tuple[Context, Overview]]:
+def opened(
+    ctx: click.Context, *, json: bool
+) -> Iterator[tuple[Context, AlarmsOverview]]:
     """Yield the context and what the tables say of alarms."""
     with Context.open(ctx, json=json) as context:
-        yield context, Overview(context.database)
+        yield context, AlarmsOverview(context.database)

@@ -13,7 +13,7 @@ from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.lease import SECOND
-from celery_pecker.outbox.overview import Overview, Summary
+from celery_pecker.outbox.overview import OutboxOverview, OutboxSummary
 from celery_pecker.outbox.parallel_queries import ParallelQueries
 from celery_pecker.schedules.engine.model import Entry, Row
 from celery_pecker.schedules.engine.repository import CHUNK, Repository
@@ -202,7 +202,7 @@ def _runs(context: Context, document: dict[str, object]) -> bool:
     return not bad
 
 
-def summaries(context: Context) -> dict[str, Summary | PeckerError]:
+def summaries(context: Context) -> dict[str, OutboxSummary | PeckerError]:
     """Return what each outbox of the app holds, or why it did not answer."""
     databases = {
         name: Database.of(settings, role="cli")
@@ -210,7 +210,7 @@ def summaries(context: Context) -> dict[str, Summary | PeckerError]:
     }
     try:
         return ParallelQueries(
-            {name: Overview(one).summary for name, one in databases.items()}
+            {name: OutboxOverview(one).summary for name, one in databases.items()}
         ).ask()
     finally:
         for database in databases.values():
@@ -243,7 +243,7 @@ def _outbox(context: Context, document: dict[str, object], within: float) -> boo
     return healthy
 
 
-def undelivered(summary: Summary, within: float) -> str | None:
+def undelivered(summary: OutboxSummary, within: float) -> str | None:
     """Return why what is due is not delivered in time; None: it is. Pure."""
     if summary.oldest is None or summary.oldest <= within:
         return None

@@ -33,7 +33,7 @@ def intake(
 ) -> None:
     """Record tasks over HTTP; each request is answered once they are committed."""
     try:
-        from celery_pecker.surfaces.intake.server import Service  # noqa: PLC0415  # an extra
+        from celery_pecker.surfaces.intake.server import IntakeService  # noqa: PLC0415  # an extra
         from celery_pecker.surfaces.service.listener import Listener, run  # noqa: PLC0415
     except ImportError as error:
         raise click.ClickException(NO_TORNADO) from error
@@ -43,7 +43,7 @@ def intake(
         load_app(context.app)
         outbox = _outbox(context, name)
         listener = Listener(**options)  # type: ignore[arg-type]  # the options
-        service = Service(outbox, listener)
+        service = IntakeService(outbox, listener)
         try:
             run(service, ready=lambda url: click.echo(f"serving on {url}"))
         finally:

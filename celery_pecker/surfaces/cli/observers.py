@@ -13,8 +13,8 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.observers.model import NodeRow
 from celery_pecker.observers.overview import (
     SHOWN,
-    Overview,
-    Summary,
+    ObserversOverview,
+    ObserversSummary,
     Which,
 )
 from celery_pecker.surfaces.cli.context import Context, as_json
@@ -68,7 +68,7 @@ def observers(  # what a row may be chosen by
     if subcommand_follows(ctx):
         return
     with opened(ctx, json=json) as (context, database):
-        overview = Overview(database)
+        overview = ObserversOverview(database)
         summary = overview.summary()
         _require(overview, summary, kind=kind, node=node)
         which = Which(kind=kind, node=node, place=place)
@@ -106,7 +106,7 @@ def observers(  # what a row may be chosen by
 def show(ctx: click.Context, /, *, name: str, limit: int, json: bool) -> None:
     """Show one observer and its life: what happened to it, newest first."""
     with opened(ctx, json=json) as (context, database):
-        overview = Overview(database)
+        overview = ObserversOverview(database)
         row = overview.get(name)
         events = overview.history(name, limit=limit)
         if row is None:
@@ -149,7 +149,11 @@ def _lease(host: NodeRow) -> str:
 
 
 def _require(
-    overview: Overview, summary: Summary, *, kind: str | None, node: str | None
+    overview: ObserversOverview,
+    summary: ObserversSummary,
+    *,
+    kind: str | None,
+    node: str | None,
 ) -> None:
     """Raise a usage error for a host or observer that does not exist."""
     hosts = sorted({one.name for one in summary.hosts})

@@ -13,7 +13,7 @@ from celery_pecker.observers import operations
 from celery_pecker.observers.app import observers_of
 from celery_pecker.observers.kind import Observer
 from celery_pecker.observers.model import Answer
-from celery_pecker.observers.overview import Overview
+from celery_pecker.observers.overview import ObserversOverview
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
 from celery_pecker.surfaces.cli.observers import observers, opened, refuse_unknown
 
@@ -99,7 +99,13 @@ def drain(ctx: click.Context, /, *, node: str, json: bool) -> None:
     """Have a host, by name or id, hand over what it holds and take nothing more."""
     with opened(ctx, json=json) as (context, database):
         count = operations.drain(database, node)
-        _ordered(context, Overview(database), node, count, "hands over what it holds")
+        _ordered(
+            context,
+            ObserversOverview(database),
+            node,
+            count,
+            "hands over what it holds",
+        )
 
 
 @observers.command(cls=CeleryCommand)
@@ -110,7 +116,9 @@ def undrain(ctx: click.Context, /, *, node: str, json: bool) -> None:
     """Let a host that was drained, by name or id, take observers again."""
     with opened(ctx, json=json) as (context, database):
         count = operations.undrain(database, node)
-        _ordered(context, Overview(database), node, count, "takes observers again")
+        _ordered(
+            context, ObserversOverview(database), node, count, "takes observers again"
+        )
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -140,7 +148,7 @@ def _tell(
 
 
 def _ordered(
-    context: Context, overview: Overview, node: str, count: int, what: str
+    context: Context, overview: ObserversOverview, node: str, count: int, what: str
 ) -> None:
     if not count:
         hosts = sorted({one.name for one in overview.hosts()})

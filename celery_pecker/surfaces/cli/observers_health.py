@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from celery_pecker.observers.model import Place
-from celery_pecker.observers.overview import Overview, Summary
+from celery_pecker.observers.overview import ObserversOverview, ObserversSummary
 from celery_pecker.surfaces.cli.context import Context
 from celery_pecker.surfaces.views.observers import not_sent
 from celery_pecker.surfaces.views.phrases import duration
@@ -13,7 +13,7 @@ from celery_pecker.surfaces.views.phrases import duration
 
 def observers_run(context: Context, document: dict[str, object], within: float) -> bool:
     """Ask whether a host runs each observer; a parked one needs people."""
-    summary = Overview(context.database).summary()
+    summary = ObserversOverview(context.database).summary()
     why = not_run(summary, within)
     document["observers"] = {
         "run": why is None,
@@ -34,7 +34,7 @@ def observers_run(context: Context, document: dict[str, object], within: float) 
     return why is None
 
 
-def not_run(summary: Summary, within: float) -> str | None:
+def not_run(summary: ObserversSummary, within: float) -> str | None:
     """Return what is wrong; None: all are run, and what is to be sent is sent. Pure."""
     parked, waited = summary.count(Place.PARKED), summary.oldest_waiting
     reasons = []

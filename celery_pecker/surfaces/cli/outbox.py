@@ -14,7 +14,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.outbox import operations
 from celery_pecker.outbox.operations import Which
-from celery_pecker.outbox.overview import Overview
+from celery_pecker.outbox.overview import OutboxOverview
 from celery_pecker.outbox.refusals import LONGEST_DELAY
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
 from celery_pecker.surfaces.cli.outboxes import known
@@ -69,7 +69,7 @@ def outbox(ctx: click.Context, /, *, name: str, json: bool) -> None:
     if subcommand_follows(ctx):
         return
     with opened(ctx, name, json=json) as (context, database):
-        summary = Overview(database).summary()
+        summary = OutboxOverview(database).summary()
         if not context.print_json(summary):
             print_figures(context, OUTBOX, summary)
             if summary.more:
@@ -99,7 +99,7 @@ def show(
     if not any(which.values()):
         which["all_rows"] = True
     with opened(ctx, name, json=json) as (context, database):
-        shown = Overview(database).rows(chosen(**which), limit=limit)
+        shown = OutboxOverview(database).rows(chosen(**which), limit=limit)
         if not context.print_json({"rows": shown}):
             print_table(context, MESSAGES, shown)
         if not shown:

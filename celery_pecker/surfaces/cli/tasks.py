@@ -13,7 +13,7 @@ from rich.text import Text
 
 from celery_pecker.kernel.clock import from_us, pause
 from celery_pecker.kernel.errors import DatabaseUnavailable
-from celery_pecker.schedules.overview import ORDERS, EntryRow, Page
+from celery_pecker.schedules.overview import ORDERS, EntryPage, EntryRow
 from celery_pecker.surfaces.cli.context import Context, as_json, plain
 from celery_pecker.surfaces.cli.upcoming import first_after
 from celery_pecker.surfaces.console.exits import YES, interrupted
@@ -72,7 +72,7 @@ def tasks(  # noqa: PLR0913  # what a table can be asked
 ) -> None:
     """List the entries: last and next slot, lateness, holder, what they missed."""
 
-    def look() -> Page:
+    def look() -> EntryPage:
         return context.overview.page(
             search=search,
             order=order,
@@ -112,7 +112,7 @@ def _turns(every: float, times: int | None) -> Iterator[int]:
         yield nth
 
 
-def _document(context: Context, page: Page) -> dict[str, object]:
+def _document(context: Context, page: EntryPage) -> dict[str, object]:
     return {
         "now_us": page.now_us,
         "total": page.total,
@@ -127,7 +127,7 @@ def _next(context: Context, row: EntryRow, now_us: int) -> int | None:
     return first_after(context.declared.get(row.name), row, now_us)
 
 
-def _table(context: Context, page: Page) -> Listing:
+def _table(context: Context, page: EntryPage) -> Listing:
     now_us = page.now_us
     shown = f"{len(page.rows)} of {page.total} entries, {context.at(now_us)}"
     return listing(

@@ -100,7 +100,7 @@ def read_list(source: Source, query: Query) -> dict[str, Any]:
     ]
     shown = Shown(
         now_us=page.now_us,
-        summary=view.Summary(totals_of(source.app).read(overview)),
+        summary=view.SchedulesSummary(totals_of(source.app).read(overview)),
         rows={},
         total=page.total,
         size=ROWS,

@@ -34,7 +34,7 @@ class NotAllowed(PeckerError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class TaskOrder:
     """One task that is to be recorded."""
 
     task: str
@@ -43,7 +43,7 @@ class Order:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read(body: bytes, allowed: Sequence[str]) -> list[Order]:
+def read(body: bytes, allowed: Sequence[str]) -> list[TaskOrder]:
     """Return the tasks of a request, in order.
 
     Args:
@@ -96,7 +96,7 @@ def read_key(value: str | None) -> str | None:
     return value
 
 
-def _order(where: str, value: object) -> Order:
+def _order(where: str, value: object) -> TaskOrder:
     if not isinstance(value, dict) or not value.keys() <= FIELDS:
         _refuse(where, f"an object with {', '.join(sorted(FIELDS))}", value)
     task = value.get("task")
@@ -117,7 +117,7 @@ def _order(where: str, value: object) -> Order:
     }
     if "eta" in read_options and "countdown" in read_options:
         _refuse(f"{where}: options", "either countdown or eta", options)
-    return Order(task=task, args=args, kwargs=kwargs, options=read_options)
+    return TaskOrder(task=task, args=args, kwargs=kwargs, options=read_options)
 
 
 def _option(where: str, name: str, value: object) -> Any:

@@ -26,7 +26,7 @@ from celery_pecker.outbox.parallel_queries import ParallelQueries
 from celery_pecker.surfaces.intake.request import (
     Malformed,
     NotAllowed,
-    Order,
+    TaskOrder,
     read,
     read_key,
 )
@@ -72,7 +72,9 @@ class Intake:
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
 
-    def record(self, orders: Sequence[Order], key: str | None, body: bytes) -> Recorded:
+    def record(
+        self, orders: Sequence[TaskOrder], key: str | None, body: bytes
+    ) -> Recorded:
         """Return the ids of the tasks once they are committed.
 
         Raises:
@@ -106,7 +108,7 @@ class Intake:
             database.run("read_intake_key", key="")
 
     def _write(
-        self, orders: Sequence[Order], key: str | None, digest: bytes
+        self, orders: Sequence[TaskOrder], key: str | None, digest: bytes
     ) -> list[str]:
         with self._outbox.transaction() as database:
             ids = [self._one(order) for order in orders]
@@ -116,7 +118,7 @@ class Intake:
                     raise _Repeated
         return ids
 
-    def _one(self, order: Order) -> str:
+    def _one(self, order: TaskOrder) -> str:
         signature: Any = self._outbox.app.signature(
             order.task, args=order.args, kwargs=order.kwargs
         )
@@ -151,7 +153,7 @@ TASKLESS = (
 )
 
 
-class Service:
+class IntakeService:
     """The intake at its port; for one event loop.
 
     Raises Misconfigured without a token or without tasks that may be recorded.
@@ -216,19 +218,19 @@ class Service:
             return  # next minute
 
 
-class Page(page.Page):
+class IntakeHandler(page.JsonHandler):
     """One answer of this service."""
 
-    service: Service
+    service: IntakeService
 
-    def initialize(self, service: Service) -> None:
+    def initialize(self, service: IntakeService) -> None:
         """Take what the pages stand on."""
         self.service = service
         token = str(service.settings.intake_token)
         self.begin(in_flight=service.in_flight, token=token)
 
 
-class Tasks(Page):
+class Tasks(IntakeHandler):
     """Record the tasks of a request."""
 
     async def post(self) -> None:
@@ -252,7 +254,7 @@ class Tasks(Page):
             self.reply(status, {"ids": done.ids, "repeated": done.repeated})
 
 
-class Nothing(Page):
+class Nothing(IntakeHandler):
     """Any other path."""
 
     async def get(self) -> None:
@@ -262,7 +264,7 @@ class Nothing(Page):
     post = put = delete = get
 
 
-class Health(page.OpenPage, Page):
+class Health(page.OpenPage, IntakeHandler):
     """For load balancers and alarms."""
 
     async def get(self) -> None:
@@ -275,7 +277,7 @@ class Health(page.OpenPage, Page):
             self.reply(HTTPStatus.OK, {"database": "answers"})
 
 
-class Outboxes(page.OpenPage, Page):
+class Outboxes(page.OpenPage, IntakeHandler):
     """Each outbox of the app, whichever this intake records in."""
 
     async def get(self) -> None:
@@ -292,7 +294,7 @@ class Outboxes(page.OpenPage, Page):
         self.reply(HTTPStatus.OK, {"outboxes": states})
 
 
-class Live(page.OpenPage, Page):
+class Live(page.OpenPage, IntakeHandler):
     """Liveness probe: whether the process should be restarted."""
 
     async def get(self) -> None:

@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.outbox.overview import Overview, Summary
+from celery_pecker.outbox.overview import OutboxOverview, OutboxSummary
 from celery_pecker.outbox.parallel_queries import ParallelQueries
 from celery_pecker.surfaces.metrics.measures import ReadCollector, families
 from celery_pecker.surfaces.views.outbox import OUTBOX
@@ -31,7 +31,7 @@ class Outboxes(ReadCollector):
     ) -> None:
         self._databases = databases
         self._queries = ParallelQueries(
-            {name: Overview(one).summary for name, one in databases.items()}
+            {name: OutboxOverview(one).summary for name, one in databases.items()}
         )
         super().__init__(self._figures, fresh=FRESH, clock=clock)
 
@@ -46,9 +46,9 @@ class Outboxes(ReadCollector):
         up = GaugeMetricFamily(
             "celery_pecker_outbox_up", "Whether the outbox could be read", labels=LABELS
         )
-        read: dict[tuple[str], Summary] = {}
+        read: dict[tuple[str], OutboxSummary] = {}
         for name, answer in self._queries.ask().items():
-            if isinstance(answer, Summary):
+            if isinstance(answer, OutboxSummary):
                 read[name,] = answer
             up.add_metric([name], float((name,) in read))
         yield up

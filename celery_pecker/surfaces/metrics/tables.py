@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from celery_pecker.alarms.overview import Overview as AlarmsOverview
+from celery_pecker.alarms.overview import AlarmsOverview
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.observers.overview import Overview as ObserversOverview
+from celery_pecker.observers.overview import ObserversOverview
 from celery_pecker.schedules.overview import Overview
 from celery_pecker.surfaces.metrics.measures import Measured, ReadCollector
 from celery_pecker.surfaces.metrics.outbox import Outboxes
@@ -76,11 +76,11 @@ class TableCollector(ReadCollector):
                 yield from one.collect()
         yield from self._outboxes.collect()
 
-    def _entries(self) -> schedules.Summary:
+    def _entries(self) -> schedules.SchedulesSummary:
         totals = self._overview.totals()
         few = totals.entries <= MOST_SERIES
         rows = self._overview.page(limit=MOST_SERIES).rows if few else []
-        return schedules.Summary(totals, rows)
+        return schedules.SchedulesSummary(totals, rows)
 
 
 def register(

@@ -103,7 +103,7 @@ def _is_loopback(address: str) -> bool:
         return address == "localhost"
 
 
-class Service(Protocol):
+class HttpService(Protocol):
     """What `run` serves."""
 
     async def open(self) -> str:
@@ -139,7 +139,7 @@ def make_server(app: Any, listener: Listener, *, largest: int = LARGEST) -> HTTP
     )
 
 
-def run(service: Service, *, ready: Callable[[str], None] = lambda _: None) -> None:
+def run(service: HttpService, *, ready: Callable[[str], None] = lambda _: None) -> None:
     """Serve until SIGTERM or SIGINT; call `ready` with the URL once it listens.
 
     For the main thread. Raises Misconfigured before that.
@@ -147,7 +147,7 @@ def run(service: Service, *, ready: Callable[[str], None] = lambda _: None) -> N
     asyncio.run(_run(service, ready))
 
 
-async def _run(service: Service, ready: Callable[[str], None]) -> None:
+async def _run(service: HttpService, ready: Callable[[str], None]) -> None:
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):

@@ -20,7 +20,7 @@ answer; a larger one is not read."""
 
 
 @stream_request_body
-class Page(RequestHandler):
+class JsonHandler(RequestHandler):
     """Answer one path; each service says where its token is.
 
     A body is read after `prepare` has taken the headers: without the token none is
@@ -101,7 +101,7 @@ class Page(RequestHandler):
         self.reply(status, {"error": status.phrase.lower()})
 
 
-class OpenPage(Page):
+class OpenPage(JsonHandler):
     """Answer without a token: for load balancers and alarms. No figures."""
 
     keeps = False

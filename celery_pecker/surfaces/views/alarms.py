@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from celery_pecker.alarms.overview import Overview, RuleRow, TargetRow
+from celery_pecker.alarms.overview import AlarmsOverview, RuleRow, TargetRow
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.surfaces.views.model import (
@@ -28,7 +28,7 @@ LATE = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class AlarmsSummary:
     """The rules, and the targets of their notices."""
 
     rules: Sequence[RuleRow]
@@ -50,15 +50,15 @@ class Summary:
         return [one for one in self.targets if one.failing_since is not None]
 
 
-def summary_of(overview: Overview) -> Summary:
+def summary_of(overview: AlarmsOverview) -> AlarmsSummary:
     """Return what stands in the tables now."""
-    return Summary(overview.rules(), overview.targets())
+    return AlarmsSummary(overview.rules(), overview.targets())
 
 
 def read(database: Database, query: Query) -> Shown:
     """Return what rings and has rung, and the targets."""
     del query
-    overview = Overview(database)
+    overview = AlarmsOverview(database)
     summary = summary_of(overview)
     return Shown(
         now_us=to_us(overview.now()),
@@ -70,12 +70,12 @@ def read(database: Database, query: Query) -> Shown:
     )
 
 
-def _ringing(all_: Summary) -> Card:
+def _ringing(all_: AlarmsSummary) -> Card:
     by = f"by {plural(len(all_.rules), 'rule')}"
     return Card(count(all_.ringing), by, "danger" if all_.ringing else "success")
 
 
-def _looked(all_: Summary) -> Card:
+def _looked(all_: AlarmsSummary) -> Card:
     note = "or less, by each rule"
     if not all_.rules:
         note = "no rule: pecker_alarms names none, or no scheduler runs"
@@ -85,7 +85,7 @@ def _looked(all_: Summary) -> Card:
     return Card(f"{duration(all_.looked)} ago", note, "danger" if late else "success")
 
 
-def _waiting(all_: Summary) -> Card:
+def _waiting(all_: AlarmsSummary) -> Card:
     waiting = count(all_.rules[0].waiting if all_.rules else 0)
     if not all_.failing:
         return Card(waiting, "no target fails")

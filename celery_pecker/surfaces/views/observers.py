@@ -13,8 +13,8 @@ from celery_pecker.observers.model import Answer, EventRow, NodeRow, ObserverRow
 from celery_pecker.observers.overview import (
     SHOWN,
     KindRow,
-    Overview,
-    Summary,
+    ObserversOverview,
+    ObserversSummary,
     Which,
     totals,
 )
@@ -63,7 +63,7 @@ STOPS: Mapping[Answer | bool, str] = {
 
 def read(database: Database, query: Query) -> Shown:
     """Return hosts, figures of all, a page of observers, and the life of one."""
-    overview = Overview(database)
+    overview = ObserversOverview(database)
     [(now,)] = database.run("read_clock", now=None)
     number = query.get("page", "")[:DIGITS]
     at = int(number) if number.isascii() and number.isdigit() else 1
@@ -97,7 +97,7 @@ def _text(query: Query, name: str) -> str | None:
     return query.get(name, "").replace("\0", "").strip()[:LONGEST_NAME] or None
 
 
-def not_sent(summary: Summary) -> str:
+def not_sent(summary: ObserversSummary) -> str:
     """Return which signatures could not be sent, and why; empty: all were."""
     unsent = summary.unsent
     if not unsent.count:
@@ -110,7 +110,7 @@ def not_sent(summary: Summary) -> str:
 
 
 def _life(
-    overview: Overview, name: str | None
+    overview: ObserversOverview, name: str | None
 ) -> tuple[ObserverRow | None, Sequence[EventRow]]:
     """Return an observer with what happened to it, newest first; None: none is asked.
 
@@ -183,7 +183,7 @@ ANEW = "It begins again, with all its retries."
 # Figures
 
 
-def _running(all_: Summary) -> Card:
+def _running(all_: ObserversSummary) -> Card:
     retried, stopping = all_.count(Place.RETRYING), all_.count(Place.STOPPING)
     parts = [
         plural(retried, "is tried again", "are tried again") if retried else "",
@@ -193,14 +193,14 @@ def _running(all_: Summary) -> Card:
     return Card(count(all_.count(Place.RUNNING)), note)
 
 
-def _waiting(all_: Summary) -> Card:
+def _waiting(all_: ObserversSummary) -> Card:
     waiting, oldest = all_.count(Place.WAITING), all_.oldest_waiting
     note = "none" if oldest is None else f"the oldest for {duration(oldest)}"
     busy: Tone = "active" if waiting else "success"
     return Card(count(waiting), note, "danger" if (oldest or 0.0) > LONG_WAIT else busy)
 
 
-def _parked(all_: Summary) -> Card:
+def _parked(all_: ObserversSummary) -> Card:
     parked = all_.count(Place.PARKED)
     return (
         Card(count(parked), "need attention", "warning")
@@ -209,7 +209,7 @@ def _parked(all_: Summary) -> Card:
     )
 
 
-def _free(all_: Summary) -> Card:
+def _free(all_: ObserversSummary) -> Card:
     hosts = f"{count(len(all_.taking))} of {plural(len(all_.hosts), 'host')}"
     note = f"of {count(all_.capacity)}, on {hosts}"
     return Card(count(all_.free), note, "success" if all_.free else "danger")
@@ -226,7 +226,7 @@ FIGURES = (
 # Metrics
 
 
-def _kinds(summary: Summary) -> Sequence[KindRow]:
+def _kinds(summary: ObserversSummary) -> Sequence[KindRow]:
     """Return the kinds, or one for all where they are too many. Pure."""
     few = len(summary.kinds) <= MOST_KINDS
     return summary.kinds if few else [totals(summary.kinds)]
@@ -239,14 +239,14 @@ def _at(place: str, kind: KindRow) -> int:
 _of_kinds = partial(each, _kinds, ["kind"])
 
 
-def _by_place(summary: Summary) -> Samples:
+def _by_place(summary: ObserversSummary) -> Samples:
     """Yield a sample for each place, with 0: an alert sees the first parked one."""
     for one in _kinds(summary):
         for place in SHOWN:
             yield [one.kind, str(place)], one.places[place]
 
 
-def _by_state(summary: Summary) -> Samples:
+def _by_state(summary: ObserversSummary) -> Samples:
     states = [host_state(one) for one in summary.hosts]
     yield from (([state], states.count(state)) for state in HOST_STATES)
 

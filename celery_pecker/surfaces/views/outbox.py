@@ -5,7 +5,12 @@ from __future__ import annotations
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox import operations
 from celery_pecker.outbox.operations import Which
-from celery_pecker.outbox.overview import MessageRow, Overview, RelayRow, Summary
+from celery_pecker.outbox.overview import (
+    MessageRow,
+    OutboxOverview,
+    OutboxSummary,
+    RelayRow,
+)
 from celery_pecker.surfaces.views.model import (
     Act,
     Card,
@@ -30,7 +35,7 @@ GONE = "This message is not in the outbox any more."
 
 def read(database: Database, query: Query) -> Shown:
     """Return the figures of all, those of each task, and the messages asked for."""
-    overview = Overview(database)
+    overview = OutboxOverview(database)
     [(now,)] = database.run("read_clock", now=None)
     task = query.get("task", "").replace("\0", "")
     parked = query.get("parked") == "1"
@@ -82,14 +87,14 @@ def _drop(database: Database, key: str, user: str) -> str:
 # Figures
 
 
-def _depth(all_: Summary) -> Card:
+def _depth(all_: OutboxSummary) -> Card:
     oldest = all_.oldest
     note = "nothing is due" if oldest is None else f"the oldest for {duration(oldest)}"
     about = "about " if all_.more else ""
     return Card(about + count(all_.depth), note, "active" if all_.depth else "success")
 
 
-def _drain(all_: Summary) -> Card:
+def _drain(all_: OutboxSummary) -> Card:
     later = f", {plural(all_.later, 'message')} later" if all_.later else ""
     note = f"{rate(all_.rate)} a second{later}"
     if all_.drained_in is None:
@@ -98,17 +103,17 @@ def _drain(all_: Summary) -> Card:
     return Card(duration(all_.drained_in) if all_.depth else "now", note)
 
 
-def _parked(all_: Summary) -> Card:
+def _parked(all_: OutboxSummary) -> Card:
     if not all_.parked:
         return Card("0", "none")
     return Card(count(all_.parked), "need attention", "warning")
 
 
-def _away(summary: Summary) -> list[RelayRow]:
+def _away(summary: OutboxSummary) -> list[RelayRow]:
     return [one for one in summary.relays if one.broker is not None]
 
 
-def _relays(all_: Summary) -> Card:
+def _relays(all_: OutboxSummary) -> Card:
     live = count(len(all_.relays))
     if away := _away(all_):
         one = away[0]
@@ -134,7 +139,7 @@ FIGURES = (
 def _relay(name: str, text: str, field: str) -> Measure:
     """Return a measure of what living relays did since each of them started."""
 
-    def samples(summary: Summary) -> Samples:
+    def samples(summary: OutboxSummary) -> Samples:
         counts: dict[str, int] = {}
         for one in summary.relays:
             relay = f"{one.host}:{one.pid}"

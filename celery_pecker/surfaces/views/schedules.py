@@ -25,7 +25,7 @@ from celery_pecker.surfaces.views.phrases import count, plural, span
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class SchedulesSummary:
     """All entries, and those that have series of their own."""
 
     totals: Totals
@@ -83,7 +83,7 @@ def _figure(
         also = totals.unreported if key == "failing" else 0
         return int(getattr(totals, key)) + also
 
-    def card(all_: Summary) -> Card:
+    def card(all_: SchedulesSummary) -> Card:
         totals = all_.totals
         return Card(count(number(totals)), note(totals), tone(totals))
 
@@ -119,7 +119,7 @@ FIGURES = (
 # Metrics
 
 
-def _runs(summary: Summary) -> Samples:
+def _runs(summary: SchedulesSummary) -> Samples:
     """Yield what became of runs: of each entry, or of all where they are too many.
 
     Each series is there from the start, with 0: a rate needs two values, and an alert
@@ -135,7 +135,9 @@ def _gauge(name: str, text: str, total: str) -> Measure:
 
 
 def _each(
-    name: str, text: str, value: str | Callable[[EntryRow, Summary], float | None]
+    name: str,
+    text: str,
+    value: str | Callable[[EntryRow, SchedulesSummary], float | None],
 ) -> Measure:
     counter = name.endswith("missed")
     samples = each("rows", ["name", "task"], value)

@@ -9,7 +9,7 @@ import pytest
 
 from celery_pecker.alarms.evaluation import Evaluator, judged
 from celery_pecker.alarms.model import DueRule, Notice
-from celery_pecker.alarms.overview import Overview
+from celery_pecker.alarms.overview import AlarmsOverview
 from celery_pecker.alarms.tables import LEASE
 from celery_pecker.schedules.engine.upkeep import TERM
 from celery_pecker.testing.manual import ManualClock
@@ -151,7 +151,7 @@ def test_what_no_code_has_any_more_is_forgotten(
     """Within a day it is another version's; then a rule rings no more, nor a target."""
     old = watch({"renamed": {"when": "silent", "to": ["duty"]}}, duty=refuse)
     new = watch({"silent": {"to": []}})
-    overview = Overview(old.database, now=clock.now)
+    overview = AlarmsOverview(old.database, now=clock.now)
     rows.entry("sweep", last=200.0)
     old.turn()
     pass_time(3_600.0)

@@ -14,7 +14,7 @@ import redis
 
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.database import Database
-from celery_pecker.outbox.relay.batches import Batches, Tally
+from celery_pecker.outbox.relay.batches import Batches, RelayTally
 from celery_pecker.schedules.engine.model import Delivery, Entry, Policy, RunMode
 from celery_pecker.surfaces.cli.doctor import broker, judge, packages
 from celery_pecker.surfaces.cli.doctor.finding import Finding
@@ -115,7 +115,7 @@ def test_an_outbox_of_which_nothing_is_sent_is_found(line: Line, dsn: str) -> No
         assert "2 due, the oldest for 2 min; no relay runs" in text
         with closing(Database(dsn, schema="public", timeout=20)) as database:
             relay = Batches(database, new_id(), hold=30.0)
-            relay.announce(host="h", pid=1, tally=Tally())
+            relay.announce(host="h", pid=1, tally=RelayTally())
         assert (
             "the oldest for 2 min; 0.0 sent"
             in grades(line, code=1)["outbox default"][1]

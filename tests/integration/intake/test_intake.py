@@ -16,7 +16,7 @@ from celery import Celery
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.outbox import Outbox
 from celery_pecker.surfaces.intake import server
-from celery_pecker.surfaces.intake.server import KEPT, Service
+from celery_pecker.surfaces.intake.server import KEPT, IntakeService
 from celery_pecker.surfaces.service import listener
 from celery_pecker.surfaces.service.listener import Listener
 from celery_pecker.testing import eventually
@@ -45,7 +45,7 @@ def make_outbox(dsn: str, **settings: Any) -> Outbox:
 def intake(dsn: str) -> Iterator[Served]:
     """Give the intake of a database of this test's own."""
     outbox = make_outbox(dsn)
-    with Served(Service(outbox, Listener()), token=TOKEN) as served:
+    with Served(IntakeService(outbox, Listener()), token=TOKEN) as served:
         yield served
     outbox.close()
 
@@ -122,7 +122,7 @@ def test_requests_of_one_key_at_once_are_recorded_once(
 def test_a_key_is_forgotten_after_a_day(dsn: str) -> None:
     """The table of keys stays as small as a day's requests."""
     outbox = make_outbox(dsn)
-    service = Service(outbox, Listener())
+    service = IntakeService(outbox, Listener())
     with Served(service, token=TOKEN) as served:
         assert post(served, {"task": "billing.charge"}, "old")[0] == 201
         assert post(served, {"task": "billing.charge"}, "new")[0] == 201
@@ -204,7 +204,7 @@ def test_no_body_is_read_without_the_token(intake: Served) -> None:
 def test_half_a_body_is_no_request_in_flight(dsn: str) -> None:
     """Its client went away: the end of the service does not wait for it."""
     outbox = make_outbox(dsn)
-    service = Service(outbox, Listener())
+    service = IntakeService(outbox, Listener())
     with Served(service, token=TOKEN) as served:
         with socket.create_connection(("127.0.0.1", served.port), timeout=10) as wire:
             wire.sendall(
@@ -220,7 +220,7 @@ def test_connections_are_limited(dsn: str, monkeypatch: pytest.MonkeyPatch) -> N
     """One more is closed at once, and accepted when another one has gone."""
     monkeypatch.setattr(listener, "CONNECTIONS", 2)
     outbox = make_outbox(dsn)
-    served = Served(Service(outbox, Listener()), token=TOKEN)
+    served = Served(IntakeService(outbox, Listener()), token=TOKEN)
     with served, ExitStack() as stack:
 
         def opened() -> socket.socket:
@@ -243,7 +243,7 @@ def test_health_is_asked_for_once_an_interval(
     """However many want to know: no token is needed, and no database is asked."""
     monkeypatch.setattr(server, "HEALTH_INTERVAL", 3_600.0)
     outbox = make_outbox(dsn)
-    with Served(Service(outbox, Listener()), token=TOKEN) as served:
+    with Served(IntakeService(outbox, Listener()), token=TOKEN) as served:
         asked = {path: served.ask("GET", path) for path in ("/health", "/outboxes")}
         assert {status for status, _ in asked.values()} == {200}
         with psycopg.connect(dsn) as connection:
@@ -270,7 +270,7 @@ def test_without_token_or_tasks_it_does_not_start(dsn: str) -> None:
     for name, empty in (("token", None), ("tasks", ())):
         outbox = make_outbox(dsn, **{f"pecker_intake_{name}": empty})
         with pytest.raises(Misconfigured, match=f"pecker_intake_{name} is not set"):
-            Service(outbox, Listener())
+            IntakeService(outbox, Listener())
 
 
 def test_options_reach_the_row(intake: Served, dsn: str) -> None:

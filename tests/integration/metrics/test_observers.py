@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.observers.overview import Overview, Which, summed, totals
+from celery_pecker.observers.overview import ObserversOverview, Which, summed, totals
 from celery_pecker.surfaces.metrics import register, tables
 from celery_pecker.surfaces.metrics.measures import Measured, families
 from celery_pecker.surfaces.views import observers
@@ -80,7 +80,7 @@ def test_one_that_is_tried_later_does_not_wait_yet(dsn: str) -> None:
     assert found["observers", "watch", "waiting"] == 1
     assert found["observers_oldest_waiting_seconds",] == 0
     database = Database.of(Settings(dsn=dsn, app="shop"), role="test")
-    overview = Overview(database)
+    overview = ObserversOverview(database)
     assert overview.summary().oldest_waiting is None
     database.close()
 
@@ -89,7 +89,7 @@ def test_a_search_is_for_text(dsn: str) -> None:
     """A percent sign is a letter."""
     write_observers(dsn)
     database = Database.of(Settings(dsn=dsn, app="shop"), role="test")
-    overview = Overview(database)
+    overview = ObserversOverview(database)
     assert overview.page(Which(search="%"), limit=9).total == 0
     assert overview.page(Which(search="RETR"), limit=9).total == 1
     database.close()

@@ -14,7 +14,7 @@ from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.options import Options
 from celery_pecker.outbox.runs.rows import Rows, StartedRun
-from celery_pecker.outbox.runs.service import Service
+from celery_pecker.outbox.runs.service import RunService
 from tests.integration.outbox.runners import Hall
 from tests.integration.outbox.stored import Table
 
@@ -271,7 +271,7 @@ def test_what_was_run_meanwhile_is_not_parked_and_not_said_to_be(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Celery calls a task revoked, too, that ran and was ended by force."""
-    service = Service(Settings(dsn=bench.table.dsn, app="a", database_timeout=30.0))
+    service = RunService(Settings(dsn=bench.table.dsn, app="a", database_timeout=30.0))
     told = bench.table.ref(bench.table.add("a"))
     bench.begun(told.row)
     service.park(told, "a", "it was revoked")
@@ -291,7 +291,7 @@ def test_that_nothing_could_be_parked_is_said_whatever_the_reason(
     settings = Settings(
         dsn=bench.table.dsn, app="a", database_timeout=30.0, schema="elsewhere"
     )
-    service = Service(settings)
+    service = RunService(settings)
     service.park(RowRef(1, 0, "default", "any"), "a", "it has expired")
     service.close()
     assert "a (row 1) is not parked" in caplog.text

@@ -14,7 +14,7 @@ from psycopg import sql
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import LeaseLost
-from celery_pecker.outbox.relay.batches import Batch, Batches, Tally
+from celery_pecker.outbox.relay.batches import Batches, RelayBatch, RelayTally
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.rows import Rows
 from tests.integration.outbox_relay.conftest import Relays
@@ -24,7 +24,7 @@ HELD = "select unnest(ids) from pecker_outbox_batches"
 LEFT = "select id from pecker_outbox order by id"
 
 
-def claimed(relay: Batches, **options: Any) -> Batch:
+def claimed(relay: Batches, **options: Any) -> RelayBatch:
     """Return a batch that must be there."""
     claim = relay.claim(new_id(), **{"above": 0, **options})
     assert claim.batch is not None
@@ -204,11 +204,13 @@ def test_relays_know_how_many_there_are(
     """Those that were seen lately."""
     first, second = relays(), relays()
     place: dict[str, Any] = {"host": "h", "pid": 1}
-    assert first.announce(**place, tally=Tally()) == 0
-    assert second.announce(**place, tally=Tally(broker="away")) == 1
-    assert first.announce(**place, tally=Tally(sent=7, rates={"app.work": 1.5})) == 1
+    assert first.announce(**place, tally=RelayTally()) == 0
+    assert second.announce(**place, tally=RelayTally(broker="away")) == 1
+    assert (
+        first.announce(**place, tally=RelayTally(sent=7, rates={"app.work": 1.5})) == 1
+    )
     outbox.execute("update pecker_outbox_relays set seen_at = now() - interval '1 min'")
-    assert first.announce(**place, tally=Tally()) == 0
+    assert first.announce(**place, tally=RelayTally()) == 0
 
 
 def test_the_messages_of_a_batch_need_no_temporary_files(

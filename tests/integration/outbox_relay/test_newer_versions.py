@@ -8,7 +8,7 @@ import psycopg
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox.operations import Which, park, retry
-from celery_pecker.outbox.overview import Overview
+from celery_pecker.outbox.overview import OutboxOverview
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.options import Options
 from celery_pecker.outbox.runs.rows import Rows
@@ -37,7 +37,7 @@ def test_a_mode_of_a_newer_version_is_left_to_it(
     made.step()
     assert made.relay.tally.sent == 2
     database = Database(dsn, schema="public", timeout=5.0)
-    overview = Overview(database)
+    overview = OutboxOverview(database)
     summary = overview.summary()
     assert (summary.depth, summary.tasks[0].waiting) == (1, 1)
     [row] = overview.rows(Which(all_rows=True), limit=10)

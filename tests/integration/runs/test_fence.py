@@ -19,7 +19,7 @@ from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.errors import Misconfigured, Overtaken
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs.instants import Instants
-from celery_pecker.runs.start import Start, Starter, Verdict
+from celery_pecker.runs.start import Start, Starter, StartVerdict
 from celery_pecker.testing import eventually
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def user(bench: Bench) -> Iterator[psycopg.Connection[Any]]:
 
 def started(starter: Starter, run: Run) -> Run:
     """Return the run; it has started."""
-    assert starter.start(run, asked=False).verdict is Verdict.STARTED
+    assert starter.start(run, asked=False).verdict is StartVerdict.STARTED
     return run
 
 
@@ -112,12 +112,12 @@ def test_no_newer_run_starts_within_a_guarded_transaction(
     user.execute("insert into rooms values ('just in time')")
     user.commit()
     thread.join()
-    assert [answer.verdict for answer in answers] == [Verdict.STARTED]
+    assert [answer.verdict for answer in answers] == [StartVerdict.STARTED]
 
     newer.guard(user)
     # Without its bound it would wait for us, and we for it
     held = starter.start(bench.run(), asked=False)
-    assert held.verdict is Verdict.UNKNOWN
+    assert held.verdict is StartVerdict.UNKNOWN
     user.rollback()
 
 
@@ -130,7 +130,7 @@ def test_the_server_ends_a_guarded_transaction_of_a_frozen_process(
     user.execute("insert into rooms values ('never seen')")
     newer = bench.run()
     eventually(
-        lambda: starter.start(newer, asked=False).verdict is Verdict.STARTED,
+        lambda: starter.start(newer, asked=False).verdict is StartVerdict.STARTED,
         30.0,
         "the newer run starts",
     )

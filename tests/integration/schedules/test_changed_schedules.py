@@ -8,13 +8,13 @@ import psycopg
 import pytest
 from celery.schedules import crontab, schedule
 
-from celery_pecker.schedules.engine.upkeep import Pace
+from celery_pecker.schedules.engine.upkeep import UpkeepPace
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import after, due, every, missed
 
 HOUR, DAY = 3600.0, 86_400.0
-SLOW = Pace(round_every=3000.0)
+SLOW = UpkeepPace(round_every=3000.0)
 
 
 def test_a_shorter_period_counts_no_slots_before_the_change(

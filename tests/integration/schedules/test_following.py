@@ -9,7 +9,7 @@ import pytest
 
 from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.schedules.engine import service, stored_sync
-from celery_pecker.schedules.engine.upkeep import Pace
+from celery_pecker.schedules.engine.upkeep import UpkeepPace
 from celery_pecker.testing.manual import ManualClock, ManualPecker
 from tests.integration.schedules.replicas import after, due, missed
 from tests.integration.schedules.stored import edit, follower, following_of, store
@@ -147,7 +147,7 @@ def test_a_slot_that_a_transaction_held_up_runs_when_that_is_rolled_back(
     """Claims pass over the row of an edit; there are too many to look at in a round."""
     clock = ManualClock()
     store(dsn, "sweep", {"every": 60}, clock=clock)
-    late = Pace(round_every=3_600.0)
+    late = UpkeepPace(round_every=3_600.0)
     with (
         follower(dsn, clock, pace=late) as (pecker, _),
         psycopg.connect(dsn) as editor,

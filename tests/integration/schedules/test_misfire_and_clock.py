@@ -6,7 +6,7 @@ import pytest
 from celery.schedules import crontab
 
 from celery_pecker import signals
-from celery_pecker.schedules.engine.upkeep import Pace
+from celery_pecker.schedules.engine.upkeep import UpkeepPace
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import after, every, missed
@@ -33,7 +33,7 @@ def test_a_pause_of_ten_slots_follows_the_misfire_policy(
 
 def test_a_crontab_missed_for_days_runs_once(start: Starter, dsn: str) -> None:
     """As with beat; and the slot is the latest, not the first."""
-    pace = Pace(round_every=3600.0)
+    pace = UpkeepPace(round_every=3600.0)
     pecker = start({"nightly": crontab(minute="0", hour="2")}, pace=pace)
     pecker.clock.advance_us(int(5.5 * 86_400 * 1e6))
     [run] = pecker.turn()
@@ -47,7 +47,7 @@ def test_a_crontab_missed_for_days_runs_once(start: Starter, dsn: str) -> None:
 def test_a_crontab_s_run_has_to_end_before_the_next_slot(start: Starter) -> None:
     """Its gaps differ: the timeout is a bound, and the next slot is another."""
     policy = every(crontab(minute="1,2"), timeout=300.0)
-    pecker = start({"sweep": policy}, pace=Pace(round_every=3600.0))
+    pecker = start({"sweep": policy}, pace=UpkeepPace(round_every=3600.0))
     first, second = pecker.pass_time(150)
     assert (first.header["due_at"], first.header["deadline"]) == (after(60), after(120))
     assert (second.header["due_at"], second.header["deadline"]) == (
@@ -91,7 +91,7 @@ def test_a_fresh_replica_does_not_repeat_a_daily_job_after_a_small_step_back(
     """Its row lies ahead of the clock by less than its period: it waits."""
     clock = ManualClock()
     schedule = {"noon": crontab(minute="0", hour="12")}
-    hourly = Pace(round_every=3600.0)
+    hourly = UpkeepPace(round_every=3600.0)
     old = start(dict(schedule), clock, pace=hourly)
     assert len(old.pass_time(12 * 3600 + 10)) == 1
     clock.step(-30)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 from celery.schedules import crontab
 
-from celery_pecker.schedules.engine.upkeep import Pace
+from celery_pecker.schedules.engine.upkeep import UpkeepPace
 from celery_pecker.testing.manual import START, ManualClock
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import due, every, missed
@@ -78,7 +78,7 @@ def test_a_timeout_becomes_deadline_and_expiry(start: Starter) -> None:
 def test_a_year_of_working_mornings_takes_a_moment(start: Starter) -> None:
     """Crontabs count by the database's clock, in the app's time zone."""
     weekdays = crontab(minute="30", hour="8", day_of_week="mon-fri")
-    pecker = start({"morning": weekdays}, pace=Pace(round_every=86_400.0))
+    pecker = start({"morning": weekdays}, pace=UpkeepPace(round_every=86_400.0))
     year = 0
     for _ in range(365):
         year += len(pecker.pass_time(86_400))

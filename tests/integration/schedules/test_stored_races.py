@@ -10,7 +10,7 @@ import pytest
 from celery import Celery
 
 from celery_pecker.schedules import Schedules
-from celery_pecker.schedules.engine.upkeep import TERM, Pace
+from celery_pecker.schedules.engine.upkeep import TERM, UpkeepPace
 from celery_pecker.schedules.stored.edit_plan import Edit
 from celery_pecker.schedules.stored.edits import Edits
 from celery_pecker.testing import eventually
@@ -19,7 +19,7 @@ from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import due
 from tests.integration.schedules.stored import follower, store
 
-SHORT = Pace(follow_every=10.0)
+SHORT = UpkeepPace(follow_every=10.0)
 WAITING = """
 select count(*) from pg_stat_activity
 where wait_event_type = 'Lock' and datname = current_database()

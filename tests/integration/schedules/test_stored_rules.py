@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from celery_pecker.schedules.engine.upkeep import TERM, Pace
+from celery_pecker.schedules.engine.upkeep import TERM, UpkeepPace
 from celery_pecker.schedules.history import Report
 from celery_pecker.testing.manual import START, ManualClock
 from tests.integration.schedules.conftest import Starter
@@ -26,10 +26,10 @@ from tests.integration.schedules.replicas import (
 from tests.integration.schedules.stored import follower, following_of, store
 
 HOUR, DAY = 3600.0, 86_400.0
-SLOW = Pace(round_every=3000.0, follow_every=3000.0)
+SLOW = UpkeepPace(round_every=3000.0, follow_every=3000.0)
 
 
-SHORT = Pace(follow_every=10.0)
+SHORT = UpkeepPace(follow_every=10.0)
 
 
 def at(seconds: float) -> object:

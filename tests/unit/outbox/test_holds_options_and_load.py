@@ -20,7 +20,7 @@ from celery_pecker.outbox.runs.holds import (
     is_last,
     runs_emergency,
 )
-from celery_pecker.outbox.runs.load import Load, Pace
+from celery_pecker.outbox.runs.load import Load, PollPace
 
 
 def task(**attributes: Any) -> Any:
@@ -124,7 +124,7 @@ def test_the_published_load_is_the_default() -> None:
 
 def test_ten_threads_look_once_a_second_when_nothing_is_due() -> None:
     """They take turns; what one finds lets it rest by itself."""
-    pace = Pace(Load(), 0.0)
+    pace = PollPace(Load(), 0.0)
     assert pace.free(0.0) == 10
     pace.took(0, 10, 0.0)
     assert pace.free(0.5) == 0
@@ -141,7 +141,7 @@ def test_ten_threads_look_once_a_second_when_nothing_is_due() -> None:
 
 def test_a_hung_thread_holds_none_of_the_others_up() -> None:
     """It is one less, until it ends."""
-    pace = Pace(Load.of(threads=2, pause_done=0.0), 0.0)
+    pace = PollPace(Load.of(threads=2, pause_done=0.0), 0.0)
     pace.took(2, 2, 0.0)
     for _ in range(5):
         pace.ended(1.0, well=True)
@@ -151,7 +151,7 @@ def test_a_hung_thread_holds_none_of_the_others_up() -> None:
 
 def test_a_load_changes_while_threads_work() -> None:
     """More come at once; those that are too many go when they are free."""
-    pace = Pace(Load.of(threads=2), 0.0)
+    pace = PollPace(Load.of(threads=2), 0.0)
     pace.took(2, 2, 0.0)
     pace.change(Load.of(threads=4), 1.0)
     assert pace.free(1.0) == 2
@@ -168,7 +168,7 @@ def test_a_load_changes_while_threads_work() -> None:
 
 def test_a_shorter_pause_is_in_force_at_once() -> None:
     """Nobody waits half an hour for the old one."""
-    pace = Pace(Load.of(threads=1, pause_error=1_800.0), 0.0)
+    pace = PollPace(Load.of(threads=1, pause_error=1_800.0), 0.0)
     pace.took(1, 1, 0.0)
     pace.ended(0.0, well=False)
     pace.change(Load.of(threads=1, pause_error=2.0), 1.0)

@@ -17,12 +17,12 @@ from celery_pecker.schedules.overview.explain import explain
 from celery_pecker.schedules.overview.model import (
     BadEnd,
     EntryDetail,
+    EntryOutcomes,
     Fence,
-    Outcomes,
     PendingRow,
     ReplicaRow,
 )
-from celery_pecker.schedules.overview.verdicts import REPORTED, Answer, Question
+from celery_pecker.schedules.overview.verdicts import REPORTED, Explanation, Question
 
 SECOND = 1_000_000
 NOW = 1_000_000 * SECOND
@@ -120,7 +120,7 @@ def detail(one: EntryRow | None = None, **given: Any) -> EntryDetail:
     return EntryDetail(**{**usual, **given})
 
 
-def ask(found: EntryDetail | None, **given: Any) -> Answer:
+def ask(found: EntryDetail | None, **given: Any) -> Explanation:
     """Return the answer."""
     usual: dict[str, Any] = {
         "name": "sweep",
@@ -140,7 +140,7 @@ PENDING = PendingRow(
     asked_by=None,
     claimed_us=NOW - SECOND // 4,
 )
-FAILING = Outcomes(
+FAILING = EntryOutcomes(
     failing=True,
     undelivered=False,
     counts={"succeeded": 1, "failed": 2},

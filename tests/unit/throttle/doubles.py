@@ -6,7 +6,15 @@ from collections.abc import Callable
 from typing import cast
 
 from throttle.errors import StoreUnavailable
-from throttle.model import Amount, Answer, Estimator, Reading, Report, Seen, Store
+from throttle.model import (
+    Amount,
+    Estimator,
+    ExchangeAnswer,
+    Reading,
+    Report,
+    Seen,
+    Store,
+)
 
 
 class Clock:
@@ -73,7 +81,7 @@ class Counting:
         assert seconds > 0
         self.costs = text
 
-    def exchange(self, report: Report) -> Answer:
+    def exchange(self, report: Report) -> ExchangeAnswer:
         """Count, and say the same of each database."""
         self.tries += 1
         if self.away:
@@ -91,7 +99,7 @@ class Counting:
             ]
         if self.answer_lost:
             raise StoreUnavailable
-        return Answer(
+        return ExchangeAnswer(
             at=self.clock(), databases=dict.fromkeys(report.databases, self.answers)
         )
 
@@ -110,7 +118,7 @@ class Listener:
 
     def __init__(self) -> None:
         self.observed: list[Reading] = []
-        self.answers: list[tuple[Answer | None, float]] = []
+        self.answers: list[tuple[ExchangeAnswer | None, float]] = []
         self.recalled: list[tuple[str, str]] = []
 
     def observe(self, reading: Reading, now: float) -> None:  # noqa: ARG002  # the protocol's
@@ -126,6 +134,6 @@ class Listener:
         assert database
         return f"{before}, ours"
 
-    def update(self, answer: Answer | None, now: float) -> None:
+    def update(self, answer: ExchangeAnswer | None, now: float) -> None:
         """Write down an answer and when it was asked for."""
         self.answers.append((answer, now))

@@ -8,8 +8,8 @@ from typing import Any
 from throttle.errors import StoreUnavailable
 from throttle.model import (
     Amount,
-    Answer,
     Estimator,
+    ExchangeAnswer,
     Holder,
     Holding,
     Report,
@@ -115,7 +115,7 @@ class Night:
             raise StoreUnavailable(self.away)
         return views(self.second) if self.known is None else self.known
 
-    def exchange(self, report: Report) -> Answer:
+    def exchange(self, report: Report) -> ExchangeAnswer:
         """Nobody reports here."""
         raise NotImplementedError
 

@@ -14,8 +14,8 @@ from throttle.model import (
     TICK,
     Admission,
     Amount,
-    Answer,
     Estimator,
+    ExchangeAnswer,
     Limit,
     Policy,
     Reading,
@@ -66,7 +66,7 @@ class Worker:
             share=share,
             holders=holders,
         )
-        self.accounts.update(Answer(at=0.0, databases={"main": seen}), self.now)
+        self.accounts.update(ExchangeAnswer(at=0.0, databases={"main": seen}), self.now)
 
     def ask(self, task: str = "task", target: Target = MAIN) -> tuple[Admission, int]:
         """A new run wants to start."""

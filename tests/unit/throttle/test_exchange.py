@@ -11,7 +11,7 @@ from celery_pecker.testing import eventually
 from tests.unit.throttle.doubles import Clock, Counting, Listener, Meter, seen
 from throttle.errors import StoreUnavailable
 from throttle.exchange import Exchanger
-from throttle.model import STALE, Amount, Answer, Holding, Reading, Report
+from throttle.model import STALE, Amount, ExchangeAnswer, Holding, Reading, Report
 from throttle.settings import Settings
 from throttle.store import wire
 
@@ -76,7 +76,7 @@ def test_an_answer_is_as_old_as_its_question(stage: Stage) -> None:
     asked = stage.clock.now
     exchange = stage.store.exchange
 
-    def slow(report: Report) -> Answer:
+    def slow(report: Report) -> ExchangeAnswer:
         answer = exchange(report)
         stage.clock.now += 0.25
         return answer
@@ -228,7 +228,7 @@ def test_an_end_waits_no_longer_than_it_may(stage: Stage) -> None:
     """Whatever the store does meanwhile."""
     asked, answer = threading.Event(), threading.Event()
 
-    def stuck(report: Report) -> Answer:
+    def stuck(report: Report) -> ExchangeAnswer:
         asked.set()
         assert answer.wait(30)
         raise StoreUnavailable

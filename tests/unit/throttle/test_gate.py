@@ -16,8 +16,8 @@ from throttle.model import (
     STALE,
     TICK,
     Amount,
-    Answer,
     Estimator,
+    ExchangeAnswer,
     Limit,
     Policy,
     Seen,
@@ -40,7 +40,7 @@ class Heard:
     def say(self, traffic: float, *, factor: float = 1.0) -> None:
         """This is heard now."""
         answers = {"main": seen(traffic, factor=factor), "other": seen(0)}
-        answer = Answer(at=0, databases=answers)
+        answer = ExchangeAnswer(at=0, databases=answers)
         self.snapshot = Snapshot(answer, self.clock.now, away=False)
 
 
@@ -119,7 +119,7 @@ def test_the_traffic_is_told_by_the_estimator_of_the_settings() -> None:
         stage = Stage(throttle_estimator=estimator)
         traffic = {Estimator.WEIGHTED: Amount(100), Estimator.FAST: Amount(800)}
         known = Seen(traffic=traffic, outside=traffic)
-        answer = Answer(at=0, databases={"main": known})
+        answer = ExchangeAnswer(at=0, databases={"main": known})
         stage.heard.snapshot = Snapshot(answer, stage.clock.now, away=False)
         assert stage.gate.remaining("main") == pytest.approx(left)
 

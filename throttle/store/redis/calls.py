@@ -9,9 +9,9 @@ from dataclasses import fields
 from throttle import units
 from throttle.model import (
     Amount,
-    Answer,
     DatabaseReport,
     Estimator,
+    ExchangeAnswer,
     Holder,
     Holding,
     Report,
@@ -61,10 +61,10 @@ def _holding(name: str, one: DatabaseReport) -> list[str | int]:
     return [json.dumps(telling), want, *units.limited(holding.limit), turn]
 
 
-def answered(answer: Sequence[object], names: Sequence[str]) -> Answer:
+def answered(answer: Sequence[object], names: Sequence[str]) -> ExchangeAnswer:
     """Return what the exchange answers about these databases."""
     at, *rest = answer
-    return Answer(
+    return ExchangeAnswer(
         at=int(text(at)) / WHOLE,
         databases={
             name: _seen(text(one)) for name, one in zip(names, rest, strict=True)

@@ -18,9 +18,9 @@ from throttle.errors import Misconfigured
 from throttle.model import (
     NOTHING,
     Amount,
-    Answer,
     DatabaseReport,
     Estimator,
+    ExchangeAnswer,
     Holding,
     Report,
     Sample,
@@ -210,7 +210,7 @@ class RedisStore:
             if moved is not None:
                 moved.close()
 
-    def exchange(self, report: Report) -> Answer:
+    def exchange(self, report: Report) -> ExchangeAnswer:
         """Count the report; return what is known of its databases."""
         keys, words = self._exchange(report)
         if len(self._unanswered) > MOST_UNANSWERED:

@@ -18,7 +18,7 @@ from celery_sharding.model import Code, Options
 from celery_sharding.runner import Shard, work
 from celery_sharding.runner.executor import register_process
 from celery_sharding.runner.holding import Holding
-from celery_sharding.runner.slice import Batch
+from celery_sharding.runner.slice import ItemBatch
 from tests.integration.sharding.runner.conftest import TASK
 from tests.integration.sharding.runner.looks import results, rows, shards
 
@@ -174,8 +174,8 @@ def test_shards_that_wait_behind_a_slow_one_are_given_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Others run them meanwhile."""
-    monkeypatch.setattr(Batch, "took", lambda *_, **__: None)
-    monkeypatch.setattr(Batch, "__init__", lambda self: setattr(self, "size", 5))
+    monkeypatch.setattr(ItemBatch, "took", lambda *_, **__: None)
+    monkeypatch.setattr(ItemBatch, "__init__", lambda self: setattr(self, "size", 5))
     monkeypatch.setattr(Holding, "due", 0.0)
     monkeypatch.setattr("celery_sharding.runner.slice.STRAGGLES", 0.0)
     free: list[int] = []

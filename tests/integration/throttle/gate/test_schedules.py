@@ -18,7 +18,7 @@ from tests.nodes import beat
 from throttle.exchange import Exchanger, Snapshot
 from throttle.gate import Gate
 from throttle.gate.schedules import ScheduleGate
-from throttle.model import Amount, Answer, Estimator, Reading, Seen
+from throttle.model import Amount, Estimator, ExchangeAnswer, Reading, Seen
 from throttle.route import Route, load
 from throttle.settings import Settings
 from throttle.store.redis import RedisStore
@@ -40,7 +40,7 @@ class SnapshotSource:
             name: Seen(traffic=dict.fromkeys(Estimator, Amount(traffic)), outside={})
             for name, traffic in (("main", self.traffic), ("other", 0.0))
         }
-        answer = Answer(at=0, databases=heard)
+        answer = ExchangeAnswer(at=0, databases=heard)
         return Snapshot(answer, self._clock.monotonic(), away=False)
 
     def wait(self, timeout: float) -> bool:

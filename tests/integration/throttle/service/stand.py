@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from celery_pecker.surfaces.service.listener import Listener
 from tests.served import Served
-from throttle.model import Answer, Report, Store
-from throttle.service.app import Service
+from throttle.model import ExchangeAnswer, Report, Store
+from throttle.service.app import GateService
 from throttle.settings import Settings
 
 TOKEN = "s3same"  # noqa: S105  # a test's own
@@ -21,7 +21,7 @@ class Counted:
         self.lower, self.close = store.lower, store.close
         self.adjust, self.recall, self.keep = store.adjust, store.recall, store.keep
 
-    def exchange(self, report: Report) -> Answer:
+    def exchange(self, report: Report) -> ExchangeAnswer:
         """Hand it on."""
         self.asked += 1
         return self._store.exchange(report)
@@ -40,7 +40,7 @@ class Stand(Served):
             }
         )
         self._counted = Counted(store)
-        service = Service(self.settings, self._counted, Listener(port=port))
+        service = GateService(self.settings, self._counted, Listener(port=port))
         super().__init__(service, token=TOKEN)
 
     @property

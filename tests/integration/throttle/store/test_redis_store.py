@@ -9,9 +9,9 @@ import redis
 
 from throttle.model import (
     Amount,
-    Answer,
     DatabaseReport,
     Estimator,
+    ExchangeAnswer,
     Holding,
     Report,
     Sample,
@@ -59,7 +59,7 @@ def report(
     )
 
 
-def main(answer: Answer) -> Seen:
+def main(answer: ExchangeAnswer) -> Seen:
     """Return what is said of it."""
     return answer.databases["main"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from celery_sharding.model import Code, Outcome, Stage
-from celery_sharding.overview import MEANINGS, Pace, State, verdict
+from celery_sharding.overview import MEANINGS, JobPace, State, verdict
 from tests.unit.sharding.overview.jobs import NOW, job_row
 
 ENDED = {"stage": Stage.ENDED}
@@ -85,7 +85,7 @@ def test_the_mean_counts_from_the_first_item_to_the_last() -> None:
 
 def test_the_pace_is_that_of_the_last_looks() -> None:
     """The first look has the mean only; a long pause is soon forgotten."""
-    pace = Pace(10)
+    pace = JobPace(10)
     pace.see(job_row())
     assert pace.rate == pytest.approx(2)
     for second in range(1, 31):
@@ -100,7 +100,7 @@ def test_the_pace_is_that_of_the_last_looks() -> None:
 
 def test_a_run_anew_has_a_pace_of_its_own() -> None:
     """Items that are taken back are no pace backwards."""
-    pace = Pace()
+    pace = JobPace()
     pace.see(job_row(done=1_000))
     pace.see(job_row(after=1, run=2, done=500))
     pace.see(job_row(after=2, run=2, done=510))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from celery_sharding.runner.slice import MOST, TARGET, Batch, Batches
+from celery_sharding.runner.slice import MOST, TARGET, Batches, ItemBatch
 
 
-def after(batch: Batch, each: float, times: int = 10, slice_: float = 1.0) -> int:
+def after(batch: ItemBatch, each: float, times: int = 10, slice_: float = 1.0) -> int:
     """Return its size after so many batches of shards that took `each` seconds."""
     for _ in range(times):
         batch.took(batch.size, batch.size * each, slice_=slice_)
@@ -19,17 +19,17 @@ def after(batch: Batch, each: float, times: int = 10, slice_: float = 1.0) -> in
 )
 def test_a_batch_is_a_moment_s_work(each: float, size: int) -> None:
     """However long its shards take."""
-    assert after(Batch(), each) == pytest.approx(size, abs=1)
+    assert after(ItemBatch(), each) == pytest.approx(size, abs=1)
 
 
 def test_it_is_never_more_than_half_of_a_slice() -> None:
     """Others are to get their turn."""
-    assert after(Batch(), 0.01, slice_=0.1) * 0.01 <= 0.05 < TARGET
+    assert after(ItemBatch(), 0.01, slice_=0.1) * 0.01 <= 0.05 < TARGET
 
 
 def test_it_begins_with_one_and_grows() -> None:
     """Nothing is known of a job at first, or after a death."""
-    batch = Batch()
+    batch = ItemBatch()
     assert (batch.size, after(batch, 1e-4, 1), after(batch, 1e-4, 1)) == (1, 4, 16)
     batch.alone()
     assert (batch.size, after(batch, 1e-4, 1)) == (1, 4)
@@ -37,7 +37,7 @@ def test_it_begins_with_one_and_grows() -> None:
 
 def test_a_shard_that_took_long_makes_the_next_batch_small() -> None:
     """At once."""
-    batch = Batch()
+    batch = ItemBatch()
     after(batch, 1e-4)
     assert after(batch, 1.0, 1) == 1
 

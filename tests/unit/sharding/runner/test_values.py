@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from celery_sharding import codec
-from celery_sharding.canvas.lists import Outcomes
+from celery_sharding.canvas.lists import ItemOutcomes
 from celery_sharding.model import Code, Options, Planned
 from celery_sharding.policies import Retry
 from celery_sharding.runner import Shard, StepList, Stop
@@ -180,7 +180,7 @@ def test_a_batch_has_its_value_or_is_run_again_anyway(batch: int) -> None:
 def test_a_job_in_the_caller_has_the_same_sum() -> None:
     """What was kept of the shard before is dropped there, too."""
     BAD.update({20, 90})
-    outcomes = Outcomes()
+    outcomes = ItemOutcomes()
     outcomes.begin([Planned(layer=0, count=10)])
     shard = record(10)
     _, writer = run(returned, given=shard)
