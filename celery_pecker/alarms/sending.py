@@ -83,7 +83,7 @@ class Sending:
         self._clock = clock
         self._late: dict[str, Call] = {}
         """Calls that were given up and have not returned, by target."""
-        self._unsaid: list[Notice] = []
+        self._unsent: list[Notice] = []
         """What was sent, and the database did not take it down."""
 
     def step(self) -> int:
@@ -116,15 +116,15 @@ class Sending:
         return len(taken)
 
     def _sent(self, notice: Notice) -> None:
-        self._unsaid.append(notice)
+        self._unsent.append(notice)
         self._tables.sent(notice)
-        self._unsaid.remove(notice)
+        self._unsent.remove(notice)
 
     def _catch_up(self) -> None:
         """Close what was sent while the database was away, and what returned late."""
-        for notice in [*self._unsaid]:
+        for notice in [*self._unsent]:
             self._tables.sent(notice)
-            self._unsaid.remove(notice)
+            self._unsent.remove(notice)
         for name, call in [*self._late.items()]:
             if call.ended:
                 del self._late[name]

@@ -34,7 +34,7 @@ from celery_sharding.messages import OPTIONS, RUN, SENT_BY, from_request
 from celery_sharding.model import Options
 from celery_sharding.plan.arguments import HEADER, split
 from celery_sharding.processor import Processor, check_code
-from celery_sharding.runner.executor import executor_of
+from celery_sharding.runner.shard_worker import executor_of
 
 ONE = "pecker"
 """How headers begin that are of one message: the slot of a schedule that it is, and

@@ -22,7 +22,7 @@ from celery_sharding.ledger.reporting import Reporting
 from celery_sharding.ledger.shards import Shards
 from celery_sharding.ledger.submissions import Submissions
 from celery_sharding.ledger.tickets import Tickets
-from celery_sharding.ledger.upkeep import FRESH, Executor, Upkeep
+from celery_sharding.ledger.upkeep import FRESH, LiveWorker, Upkeep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class AddressedTicket:
 class Placements(Repository):
     """Jobs with ``placement="even"``."""
 
-    def serving(self, queues: Sequence[str] | None) -> list[Executor]:
+    def serving(self, queues: Sequence[str] | None) -> list[LiveWorker]:
         """Return the live workers that consume from one of these queues, by name.
 
         None: it is not known which the job's are; then those of any.
@@ -48,7 +48,7 @@ class Placements(Repository):
             fresh=FRESH,
             queues=None if queues is None else [*queues],
         )
-        return [Executor(*row) for row in rows]
+        return [LiveWorker(*row) for row in rows]
 
     def orphans(self, *, most: int = 100_000) -> dict[int, list[int]]:
         """Return the open shards, by job, whose worker is gone or has no queue now."""

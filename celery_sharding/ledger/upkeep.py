@@ -20,7 +20,7 @@ AT_ONCE = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Executor:
+class LiveWorker:
     """A worker that runs shards, as last seen."""
 
     hostname: str

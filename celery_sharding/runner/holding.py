@@ -17,7 +17,7 @@ from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, HoldReply, Shard, Stage, Step, Turn
 from celery_sharding.process_end import ended_by_signal
-from celery_sharding.runner.executor import Executor
+from celery_sharding.runner.shard_worker import ShardWorker
 from celery_sharding.runner.step_writer import Stop
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Holding:
         ledger: Ledger,
         turn: Turn,
         *,
-        executor: Executor,
+        executor: ShardWorker,
         lease: float,
         flush: float,
         opened: float,

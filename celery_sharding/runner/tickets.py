@@ -31,9 +31,9 @@ from celery_sharding.messages import as_called, send_tickets
 from celery_sharding.model import Hold, Job, Placement, Turn
 from celery_sharding.process_end import ended_by_signal, process_end
 from celery_sharding.processor import Processor
-from celery_sharding.runner.executor import Executor, executor_of
 from celery_sharding.runner.holding import Holding
 from celery_sharding.runner.hung_item import HungItem
+from celery_sharding.runner.shard_worker import ShardWorker, executor_of
 from celery_sharding.runner.slice import Batches, Slice
 from celery_sharding.runner.step_writer import Stop, Work
 from celery_sharding.settings import ShardingSettings
@@ -220,7 +220,7 @@ class Runner:
     def _hold(
         self,
         ledger: Ledger,
-        executor: Executor,
+        executor: ShardWorker,
         turn: Turn,
         processor: Processor,
         opened: float,

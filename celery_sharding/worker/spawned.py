@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from celery import signals
 
-from celery_sharding.runner.executor import register_spawned_process
+from celery_sharding.runner.shard_worker import register_spawned_process
 
 
 def _register(**_: object) -> None:

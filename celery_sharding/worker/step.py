@@ -23,13 +23,13 @@ from celery_sharding import flow
 from celery_sharding.errors import DatabaseUnavailable, Misconfigured
 from celery_sharding.flow.holder import prefix_of
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.runner.executor import Executor, register_process
+from celery_sharding.runner.shard_worker import ShardWorker, register_process
 
 
 class Children:
     """The processes of a worker's pool, and those that died and are not reported."""
 
-    def __init__(self, app: Any, executor: Executor) -> None:
+    def __init__(self, app: Any, executor: ShardWorker) -> None:
         self._app = app
         self._executor = executor
         self._known: frozenset[int] = frozenset()
@@ -133,7 +133,7 @@ STOP_TIMEOUT = 10.0
 class Presence:
     """A thread that reports this worker to the ledger."""
 
-    def __init__(self, worker: Any, executor: Executor) -> None:
+    def __init__(self, worker: Any, executor: ShardWorker) -> None:
         self._worker = worker
         self._executor = executor
         self._children = Children(worker.app, executor)

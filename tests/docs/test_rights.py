@@ -23,7 +23,7 @@ from celery_pecker.schedules.engine.repository import Repository
 from celery_pecker.surfaces.cli.doctor.postgres import NEEDED
 from celery_pecker.testing.manual import ManualPecker
 from celery_sharding.ledger import at
-from celery_sharding.runner.executor import Executor
+from celery_sharding.runner.shard_worker import ShardWorker
 from celery_sharding.worker.step import Presence
 from tests.docs.pages import ROOT, steps
 from tests.docs.test_code_blocks import remove
@@ -149,7 +149,7 @@ def test_a_worker_without_rights_says_so_once(
     app = Celery("proj", broker="memory://", set_as_current=False)
     app.conf.update(pecker_dsn=roles.dsn_of("pecker_observe"), pecker_schema=SCHEMA)
     worker = SimpleNamespace(app=app, pool=None, concurrency=2)
-    presence = Presence(worker, Executor("w1@test", "threads"))
+    presence = Presence(worker, ShardWorker("w1@test", "threads"))
     ledger = at(app)
     for _ in range(3):
         presence._report(ledger, presence._seen)

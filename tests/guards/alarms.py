@@ -176,7 +176,7 @@ GUARDS = (
     Guard(
         "alarms: what was sent is closed when the database is back",
         "celery_pecker/alarms/sending.py",
-        "        for notice in [*self._unsaid]:\n",
+        "        for notice in [*self._unsent]:\n",
         "        for notice in []:\n",
         f"{SENDING}::test_what_was_sent_is_closed_when_the_database_is_back",
     ),
@@ -338,7 +338,7 @@ GUARDS = (
     Guard(
         "alarms: a scheduler looks when its gate has been asked",
         "celery_pecker/schedules/replica/alarms.py",
-        "            self._first = SYSTEM.monotonic() + SETTLED\n",
+        "            self._first = SYSTEM.monotonic() + WARM_UP\n",
         "            self._first = 0.0\n",
         "tests/integration/alarms/test_processes.py"
         "::test_what_is_held_is_not_silent_to_a_scheduler_that_has_just_begun",

@@ -79,7 +79,7 @@ GUARDS = (
         f"{IMPORTED}::test_a_difference_is_shown_and_taken_over",
     ),
     Guard(
-        "import of schedules: what was to run once and has run does not come over",
+        "import of schedules: what was to run once and has run is not imported",
         ROWS,
         '    if row.get("total_run_count"):\n',
         "    if False:\n",

@@ -27,8 +27,8 @@ from celery_sharding.model import Options, Planned
 from celery_sharding.policies import Isolate, Retry
 from celery_sharding.processor import Processor
 from celery_sharding.runner import Shard, work
-from celery_sharding.runner.executor import executor_of
 from celery_sharding.runner.holding import Holding
+from celery_sharding.runner.shard_worker import executor_of
 from tests.profiles import examples
 
 TASK = "property.calls"

@@ -159,7 +159,7 @@ def _question(name: str, database: Database) -> Callable[[], list[Finding]]:
 COMPUTED_AT_ONCE = 200
 """Crontabs whose last instant is worked out in one look: a millisecond each."""
 FAILED = Backoff(first=1.0, most=30.0)
-SETTLED = 5.0
+WARM_UP = 5.0
 """Seconds from the start to the first look, where there is a gate: until it was asked
 it is not known what it holds, and that rang as silent."""
 
@@ -243,7 +243,7 @@ class Alarms:
     def start(self) -> None:
         """Start the threads."""
         if self._settings.gate is not None:
-            self._first = SYSTEM.monotonic() + SETTLED
+            self._first = SYSTEM.monotonic() + WARM_UP
         if self._rules:
             for loop in self._loops:
                 loop.start()

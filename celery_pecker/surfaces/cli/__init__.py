@@ -50,7 +50,7 @@ COMMANDS = {
     "next": "celery_pecker.surfaces.cli.upcoming:next_",
     "observers": "celery_pecker.surfaces.cli.observers_actions:observers",
     "once": "celery_pecker.surfaces.cli.schedules_edit:once",
-    "outbox": "celery_pecker.surfaces.cli.outbox_load:outbox",
+    "outbox": "celery_pecker.surfaces.cli.outbox:outbox",
     "pause": "celery_pecker.surfaces.cli.actions:pause",
     "remove": "celery_pecker.surfaces.cli.schedules_edit:remove",
     "rename": "celery_pecker.surfaces.cli.schedules_edit:rename",

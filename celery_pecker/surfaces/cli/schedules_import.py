@@ -182,7 +182,7 @@ def _carry(
     for step, _ in pairs:
         if step.name not in names:
             step.last_us = None
-            step.note("its last run does not come over: it has run here since")
+            step.note("its last run is not imported: it has run here since")
 
 
 def _store(
@@ -230,7 +230,7 @@ def _differences(step: Step) -> Iterator[str]:
     if step.why is not None:
         yield step.why
     if step.verdict == "code":
-        yield "beat_schedule of this app has it: its last run alone comes over"
+        yield "beat_schedule of this app has it: its last run alone is imported"
     if step.verdict == "new":
         yield f"{step.arguments['task']} {short(step.arguments['schedule'])}"
     for key, (old, new) in step.changes.items():

@@ -15,7 +15,7 @@ from celery import Celery
 
 from celery_pecker.kernel.clock import pause
 from celery_sharding import Shard, Sharding
-from celery_sharding.runner.executor import executor_of
+from celery_sharding.runner.shard_worker import executor_of
 
 CONF = "PECKER_TEST_HANGING"
 HANGS = 12

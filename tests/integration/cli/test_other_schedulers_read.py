@@ -90,7 +90,7 @@ def need(peer: str) -> None:
 
 
 def fields(found: ForeignSchedule) -> dict[str, Any]:
-    """Return the fields of a schedule that comes over."""
+    """Return the fields of a schedule that is imported."""
     assert found.problem is None
     return found.fields
 

@@ -1,6 +1,6 @@
 """Schedules that other schedulers store: ``pecker import --schedules``.
 
-model     one schedule of another scheduler, and what does not come over
+model     one schedule of another scheduler, and what is not imported
 redbeat   RedBeat's keys in Redis
 tables    tables of a database, row by row
 rows      the tables of django-celery-beat and sqlalchemy-celery-beat

@@ -1,4 +1,4 @@
-"""One schedule of another scheduler, and what of it does not come over."""
+"""One schedule of another scheduler, and what of it is not imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from celery_pecker.kernel.errors import PeckerError
 
 
 class NotImportable(PeckerError):
-    """A schedule that cannot come over; the text says why."""
+    """A schedule that cannot be imported; the text says why."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,9 +22,9 @@ class ForeignSchedule:
     last_us: int | None = None
     """When it ran last, where that is known."""
     notes: list[str] = field(default_factory=list)
-    """What does not come over although the schedule does, each with its reason."""
+    """What is not imported although the schedule does, each with its reason."""
     problem: str | None = None
-    """Why it cannot come over at all."""
+    """Why it cannot be imported at all."""
 
     def note(self, text: str) -> None:
         """Note something that is not imported, or is imported with a change."""

@@ -24,13 +24,13 @@ class Step:
     name: str
     verdict: str
     """new, changed or same; code: this app's beat_schedule has it, and its last run
-    alone comes over; refused: it does not come over, `why` says for what reason."""
+    alone is imported; refused: it is not imported, `why` says for what reason."""
     changes: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     """Of each field that differs: what is stored, and what comes."""
     why: str | None = None
     notes: list[str] = field(default_factory=list)
     last_us: int | None = None
-    """When it ran last, if that comes over."""
+    """When it ran last, if that is imported."""
     version: int = 0
     """Of what is stored; 0: nothing is."""
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -91,11 +91,11 @@ def plan(
 
 
 def _carry(step: Step, one: ForeignSchedule, own_us: int | None, now_us: int) -> None:
-    """Decide whether its last run comes over."""
+    """Decide whether its last run is imported."""
     if one.last_us is None or step.verdict == "refused":
         return
     if one.last_us > now_us:
-        step.note("its last run does not come over: it lies ahead of now")
+        step.note("its last run is not imported: it lies ahead of now")
     elif step.verdict != "same" or own_us is None or own_us < one.last_us:
         step.last_us = one.last_us
 

@@ -100,7 +100,7 @@ def _foreign(row: Row, find: Find, zones: Zones) -> ForeignSchedule:
         return foreign
     foreign.last_us = None if last is None else to_us(last)
     if row.get("description"):
-        foreign.note("description does not come over: schedules have none here")
+        foreign.note("description is not imported: schedules have none here")
     return foreign
 
 
@@ -159,7 +159,7 @@ def _alone(foreign: ForeignSchedule) -> None:
     """Leave out what a schedule of one instant cannot have beside it here."""
     for field, column in (("start", "start_time"), ("end", "expires")):
         if foreign.fields[field] is not None:
-            foreign.note(f"{column} does not come over: a clocked schedule runs once")
+            foreign.note(f"{column} is not imported: a clocked schedule runs once")
             foreign.fields[field] = None
 
 

@@ -12,7 +12,7 @@ from celery import Celery, signals
 from celery_pecker.kernel.clock import pause
 from celery_sharding import Shard, Sharding
 from celery_sharding.messages import WORK
-from celery_sharding.runner.executor import executor_of
+from celery_sharding.runner.shard_worker import executor_of
 
 CONF = "PLACEMENT_TEST_CONF"
 RAN = "create table ran (item int, shard int, hostname text)"

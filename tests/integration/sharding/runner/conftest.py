@@ -12,7 +12,7 @@ from celery_pecker.kernel.clock import new_tag
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Options
 from celery_sharding.processor import Processor
-from celery_sharding.runner import executor
+from celery_sharding.runner import shard_worker
 
 TASK = "proj.import_rows"
 Register = Callable[..., Processor]
@@ -21,7 +21,7 @@ Register = Callable[..., Processor]
 @pytest.fixture
 def app(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Celery]:
     """Give an app that has no broker to speak of; its worker is never to stop."""
-    monkeypatch.setattr(executor, "SOON", 0.0)
+    monkeypatch.setattr(shard_worker, "SOON", 0.0)
     app = Celery("runner-tests", broker="memory://", set_as_current=False)
     app.conf.update(
         pecker_dsn=dsn,

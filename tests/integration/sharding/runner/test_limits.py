@@ -13,7 +13,7 @@ from celery_pecker.testing import eventually
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Code
 from celery_sharding.runner import Shard, Stop, hung_item, work
-from celery_sharding.runner.executor import register_process
+from celery_sharding.runner.shard_worker import register_process
 from tests.integration.sharding.runner.looks import results, rows, shards
 
 Register = Callable[..., Any]

@@ -16,8 +16,8 @@ from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Code
 from celery_sharding.policies import FailFast, Isolate, Retry
 from celery_sharding.runner import Shard, hung_item, work
-from celery_sharding.runner.executor import executor_of, register_process
 from celery_sharding.runner.holding import Holding
+from celery_sharding.runner.shard_worker import executor_of, register_process
 from tests.integration.sharding.runner.looks import rows, seq, shards
 
 Register = Callable[..., Any]

@@ -16,8 +16,8 @@ from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.shards import Shards
 from celery_sharding.model import Code, Options
 from celery_sharding.runner import Shard, work
-from celery_sharding.runner.executor import register_process
 from celery_sharding.runner.holding import Holding
+from celery_sharding.runner.shard_worker import register_process
 from celery_sharding.runner.slice import ItemBatch
 from tests.integration.sharding.runner.conftest import TASK
 from tests.integration.sharding.runner.looks import results, rows, shards

@@ -14,8 +14,8 @@ from celery_sharding import codec
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code
 from celery_sharding.runner import Shard, work
-from celery_sharding.runner.executor import executor_of
 from celery_sharding.runner.holding import Holding
+from celery_sharding.runner.shard_worker import executor_of
 from tests.integration.sharding.runner.looks import rows, seq, shards
 
 Register = Callable[..., Any]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from celery_pecker.testing import eventually
-from celery_sharding.runner.executor import Executor
+from celery_sharding.runner.shard_worker import ShardWorker
 from celery_sharding.worker.step import Presence
 from tests.integration.sharding.worker.conftest import Jobs
 
@@ -30,7 +30,7 @@ def test_a_pool_that_cannot_be_looked_at_ends_no_heartbeat(
     """Without heartbeats the others take over the shards of a worker that runs."""
     made, pool = jobs(), BrokenPool()
     worker = SimpleNamespace(app=made.app, pool=pool, concurrency=2)
-    presence = Presence(worker, Executor("w1@test", "threads"))
+    presence = Presence(worker, ShardWorker("w1@test", "threads"))
     presence.start()
     try:
         eventually(lambda: pool.looks > 2, 30.0, "it looks once more")

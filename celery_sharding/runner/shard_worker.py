@@ -29,7 +29,7 @@ whatever it held is suspected if it dies."""
 SIZE = WORD + PLACES * IN_HAND.size
 
 
-class Executor:
+class ShardWorker:
     """A worker, as its processes and threads see it."""
 
     def __init__(
@@ -111,7 +111,7 @@ class Executor:
 
 def register_process(
     app: Any, hostname: str, pool: str, *, limited: bool = False, spawns: bool = False
-) -> Executor:
+) -> ShardWorker:
     """Return the executor that this process, and its children, are from now on.
 
     ``spawns``: its children are fresh interpreters, which call
@@ -122,7 +122,7 @@ def register_process(
         memory = shared_memory.make(SIZE, variable=MEMORY)
         described = {"hostname": hostname, "pool": pool, "limited": limited}
         os.environ[WORKER] = json.dumps(described)
-    executor = Executor(hostname, pool, limited=limited, memory=memory)
+    executor = ShardWorker(hostname, pool, limited=limited, memory=memory)
     _executors[app] = executor
     return executor
 
@@ -132,10 +132,10 @@ def register_spawned_process() -> None:
     memory = shared_memory.join(MEMORY)
     if memory is not None:
         described = json.loads(os.environ[WORKER])
-        _spawned.append(Executor(memory=memory, **described))
+        _spawned.append(ShardWorker(memory=memory, **described))
 
 
-def executor_of(app: Any) -> Executor:
+def executor_of(app: Any) -> ShardWorker:
     """Return the executor of an app; outside of workers with our step, a plain one."""
     if _spawned:
         return _spawned[-1]
@@ -147,6 +147,6 @@ def executor_of(app: Any) -> Executor:
     )
 
 
-_executors: WeakKeyDictionary[Any, Executor] = WeakKeyDictionary()
-_spawned: list[Executor] = []
+_executors: WeakKeyDictionary[Any, ShardWorker] = WeakKeyDictionary()
+_spawned: list[ShardWorker] = []
 """Of a fresh interpreter: there the app of a module is not that of the worker."""
