@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
@@ -84,25 +84,22 @@ class AlarmsOverview:
         self._database = database
         self._now = now
 
-    def alarms(self, *, every: bool = False, limit: int = 100) -> list[AlarmRow]:
+    def alarms(self, *, every: bool = False, limit: int = 100) -> Sequence[AlarmRow]:
         """Return what rings, the newest first; ``every``: and what has recovered."""
         most = min(limit, MOST)
-        rows = self._database.run(
-            "list_alarms", now=self._now(), every=every, most=most
+        return self._database.read(
+            AlarmRow, "list_alarms", now=self._now(), every=every, most=most
         )
-        return [AlarmRow(*row) for row in rows]
 
     def now(self) -> datetime:
         """Return the database's time."""
         [(instant,)] = self._database.run("read_alarm_clock", now=self._now())
         return cast("datetime", instant)
 
-    def targets(self) -> list[TargetRow]:
+    def targets(self) -> Sequence[TargetRow]:
         """Return where notices went, or should."""
-        rows = self._database.run("list_alarm_targets", now=self._now())
-        return [TargetRow(*row) for row in rows]
+        return self._database.read(TargetRow, "list_alarm_targets", now=self._now())
 
-    def rules(self) -> list[RuleRow]:
+    def rules(self) -> Sequence[RuleRow]:
         """Return the rules that replicas have looked at, within a day."""
-        rows = self._database.run("count_alarms", now=self._now())
-        return [RuleRow(*row) for row in rows]
+        return self._database.read(RuleRow, "count_alarms", now=self._now())

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from celery_pecker.outbox.model import mode_name
 from celery_pecker.outbox.operations import Which
 
+R = TypeVar("R")
 INDEXES = {
     "ready": "pecker_outbox_ready",
     "timed": "pecker_outbox_later",
@@ -103,6 +104,9 @@ class StatementRunner(Protocol):
 
     def run(self, label: str, **params: Any) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a statement."""
+
+    def read(self, of: Callable[..., R], label: str, **params: Any) -> Sequence[R]:
+        """Return what is made of each row, of its columns by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,12 +201,9 @@ class OutboxOverview:
     def summary(self) -> OutboxSummary:
         """Count what waits, by task; those with the most first."""
         database = self._database
-        counted = [
-            Counted(*row)
-            for row in database.run(
-                "count_outbox", now=None, most=MOST_COUNTED, tasks=MOST_TASKS
-            )
-        ]
+        counted = database.read(
+            Counted, "count_outbox", now=None, most=MOST_COUNTED, tasks=MOST_TASKS
+        )
         estimates: dict[str, int] = {}
         if indexes := indexes_to_ask(counted):
             names = sorted(indexes)
@@ -210,10 +211,7 @@ class OutboxOverview:
                 "estimate_outbox", schema=database.schema, indexes=names
             )
             estimates = {str(name): int(count) for name, count in rows}
-        relays = [
-            RelayRow(*[*row[:6], json.loads(row[6]), row[7]])
-            for row in database.run("read_outbox_relays", now=None)
-        ]
+        relays = database.read(_relay, "read_outbox_relays", now=None)
         rates = {
             str(task): float(rate)
             for task, rate in database.run("read_outbox_rate", now=None)
@@ -228,10 +226,18 @@ class OutboxOverview:
             of_all=totals(counted, estimates),
         )
 
-    def rows(self, which: Which, *, limit: int) -> list[MessageRow]:
+    def rows(self, which: Which, *, limit: int) -> Sequence[MessageRow]:
         """Return rows, those with the most attempts first."""
-        rows = self._database.run("show_outbox", now=None, most=limit, **which.params)
-        return [MessageRow(*[*row[:3], mode_name(row[3]), *row[4:]]) for row in rows]
+        asked = {"now": None, "most": limit, **which.params}
+        return self._database.read(_message, "show_outbox", **asked)
+
+
+def _relay(rates: str, **columns: Any) -> RelayRow:
+    return RelayRow(rates=json.loads(rates), **columns)
+
+
+def _message(mode: int, **columns: Any) -> MessageRow:
+    return MessageRow(mode=mode_name(mode), **columns)
 
 
 def by_task(counted: Sequence[Counted], rates: Mapping[str, float]) -> list[TaskRow]:

@@ -772,9 +772,9 @@ order by target.target
 /* celery_pecker:count_alarms */
 -- What rings of each rule, when it was looked at last, and what waits to be sent.
 with {clock}
-select r.rule, count(alarm.subject), coalesce(max(alarm.kind), ''),
-       extract(epoch from clock.now - r.looked_at)::float8,
-       (select count(*) from {schema}.pecker_alarm_notices)
+select r.rule, count(alarm.subject) as ringing, coalesce(max(alarm.kind), '') as kind,
+       extract(epoch from clock.now - r.looked_at)::float8 as looked,
+       (select count(*) from {schema}.pecker_alarm_notices) as waiting
 from clock, {schema}.pecker_alarm_rules as r
 left join {schema}.pecker_alarms as alarm
     on alarm.rule = r.rule and alarm.state = 'ringing'
