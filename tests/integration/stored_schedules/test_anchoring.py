@@ -9,6 +9,7 @@ import pytest
 from celery.schedules import crontab
 
 from celery_pecker.calendars import cron
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.schedules import InvalidField
 from tests.integration.stored_schedules.conftest import Desk
 
@@ -104,7 +105,8 @@ def test_a_due_slot_is_asked_for_where_the_new_schedule_is_no_grid(
 
 def test_an_old_due_slot_is_asked_for_as_of_a_minute_ago(desk: Desk) -> None:
     """Schedulers give up what was asked for five minutes ago."""
-    desk.set(schedule={"cron": "0 * * * *"})
+    due = SYSTEM.now() - 2 * HOUR
+    desk.set(schedule={"cron": f"{due.minute} {due.hour} * * *"})
     desk.won("report", 5 * HOUR)
     row = desk.set(schedule={"cron": "30 4 1 1 *"})
     [asked] = desk.asked()
