@@ -13,8 +13,8 @@ from celery_pecker.alarms.overview import AlarmsOverview
 from celery_pecker.alarms.rules import read_rules
 from celery_pecker.alarms.targets import read_targets
 from celery_pecker.kernel import user_code
-from celery_pecker.surfaces.cli.context import NO, Context, as_json
-from celery_pecker.surfaces.cli.observers import limited, refuse_unknown
+from celery_pecker.surfaces.cli.context import NO, Context, as_json, limited
+from celery_pecker.surfaces.cli.observers import refuse_unknown
 from celery_pecker.surfaces.console.group import subcommand_follows
 from celery_pecker.surfaces.console.rendering import print_figures, print_table
 from celery_pecker.surfaces.views.alarms import (

@@ -7,6 +7,8 @@ from dataclasses import asdict, is_dataclass
 from functools import cached_property
 from typing import Any
 
+import click
+
 from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.schedules import Schedules
@@ -26,10 +28,19 @@ __all__ = [
     "Unanswered",
     "as_json",
     "instant",
+    "limited",
     "plain",
 ]
 
 NONE = "-"
+
+limited = click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    default=100,
+    show_default=True,
+    help="Rows shown at most.",
+)
 
 
 class Context(DatabaseContext):

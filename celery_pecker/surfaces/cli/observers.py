@@ -17,7 +17,7 @@ from celery_pecker.observers.overview import (
     ObserversSummary,
     Which,
 )
-from celery_pecker.surfaces.cli.context import Context, as_json
+from celery_pecker.surfaces.cli.context import Context, as_json, limited
 from celery_pecker.surfaces.console import instants
 from celery_pecker.surfaces.console.group import subcommand_follows
 from celery_pecker.surfaces.console.rendering import print_figures, print_table
@@ -33,14 +33,6 @@ from celery_pecker.surfaces.views.phrases import duration
 
 WIDE = 10
 """Letters of the bar that shows how full a host is."""
-
-limited = click.option(
-    "--limit",
-    type=click.IntRange(1, 1_000),
-    default=100,
-    show_default=True,
-    help="Rows shown at most.",
-)
 
 
 @click.group(name="observers", invoke_without_command=True)

@@ -18,7 +18,7 @@ from celery_pecker.outbox.operations import Which
 from celery_pecker.outbox.overview import OutboxOverview
 from celery_pecker.outbox.refusals import LONGEST_DELAY
 from celery_pecker.outbox.runs.load import MAX_PAUSE, MAX_THREADS, Load
-from celery_pecker.surfaces.cli.context import NO, Context, as_json
+from celery_pecker.surfaces.cli.context import NO, Context, as_json, limited
 from celery_pecker.surfaces.cli.outboxes import known
 from celery_pecker.surfaces.console.group import subcommand_follows
 from celery_pecker.surfaces.console.rendering import print_figures, print_table
@@ -84,13 +84,7 @@ def outbox(ctx: click.Context, /, *, name: str, json: bool) -> None:
 
 @outbox.command(cls=CeleryCommand)
 @rows
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 1_000),
-    default=100,
-    show_default=True,
-    help="Rows shown at most.",
-)
+@limited
 @of_outbox
 @as_json
 @click.pass_context

@@ -5,18 +5,10 @@ from __future__ import annotations
 import click
 from celery.bin.base import CeleryCommand
 
-from celery_pecker.surfaces.cli.context import Context, as_json
+from celery_pecker.surfaces.cli.context import Context, as_json, limited
 from celery_pecker.surfaces.console.group import subcommand_follows
 from celery_pecker.surfaces.console.rendering import print_table
 from celery_pecker.surfaces.views.schedules import CHANGES, STORED, compared
-
-limited = click.option(
-    "--limit",
-    type=click.IntRange(1, 1_000),
-    default=100,
-    show_default=True,
-    help="Rows shown at most.",
-)
 
 
 @click.group(name="schedules", invoke_without_command=True)
