@@ -42,8 +42,8 @@ from tests.guards import (
     stored,
     throttle,
 )
-from tests.guards.guard import Guard
-from tests.guards.slot import ROOT, Slot
+from tests.guards.guard import ROOT, Guard
+from tests.guards.slot import Slot
 
 DONE = ROOT / "build" / "guards" / "done.jsonl"
 """What each guard of earlier runs came to, for `--resume`."""
@@ -80,7 +80,8 @@ def part_of(guards: Sequence[Guard], part: str) -> Sequence[Guard]:
 def key(guard: Guard) -> str:
     """Return what changes with the guard, its file or its tests."""
     tests = ROOT / guard.tests.partition("::")[0]
-    texts = [(ROOT / guard.file).read_text(encoding="utf-8"), repr(guard)]
+    files = [(ROOT / path).read_text(encoding="utf-8") for path in guard.files()]
+    texts = [*files, repr(guard)]
     if tests.is_file():
         texts.append(tests.read_text(encoding="utf-8"))
     return sha256("\0".join(texts).encode()).hexdigest()

@@ -4,127 +4,111 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
-IMPORT = "celery_pecker/surfaces/cli/schedules_import.py"
 IMPORTED = "tests/integration/cli/test_import_schedules.py"
-PLAN = "celery_pecker/surfaces/cli/other_schedulers/plan.py"
 EMBEDDED = "tests/unit/testing/test_embedded_servers.py"
 EDITED = "tests/integration/cli/test_schedules.py"
 PASSWORDS = "tests/integration/cli/test_passwords.py"
-ROWS = "celery_pecker/surfaces/cli/other_schedulers/rows.py"
 READ = "tests/integration/cli/test_other_schedulers_read.py"
 RIGHTS = "tests/docs/test_rights.py"
 
 GUARDS = (
     Guard(
         "passwords: `celery report` hides our settings",
-        "celery_pecker/surfaces/cli/__init__.py",
         "hidden_settings.hide()\n",
         "",
         f"{PASSWORDS}::test_a_report_has_no_passwords",
+        within="celery_pecker/surfaces/cli/__init__.py",
     ),
     Guard(
         "passwords: a worker that Python code starts hides our settings",
-        "celery_pecker/worker/__init__.py",
         "    hidden_settings.hide()\n",
         "",
         f"{PASSWORDS}::test_a_worker_answers_without_passwords",
+        within="celery_pecker/worker/__init__.py",
     ),
     Guard(
         "passwords: libpq's own words of what is no DSN are not printed by doctor",
-        "celery_pecker/surfaces/cli/doctor/hosts.py",
         "parameters_of(context.settings.dsn)",
         "conninfo.conninfo_to_dict(context.settings.dsn)",
         f"{PASSWORDS}::test_doctor_refuses_what_is_no_dsn",
     ),
     Guard(
         "doctor: each table's rights are looked at",
-        "celery_pecker/kernel/sql/__init__.py",
         r'r"create table \{schema\}\.(\w+)"',
         r'r"create table \{schema\}\.(pecker_t\w+)"',
         f"{RIGHTS}::test_doctor_sees_each_right_that_is_lacking",
     ),
     Guard(
         "import of schedules: a second one changes nothing",
-        PLAN,
         '"changed" if step.changes else "same"',
         '"changed"',
         f"{IMPORTED}::test_schedules_come_over_once",
     ),
     Guard(
         "import of schedules: a dry run stores nothing",
-        IMPORT,
         "force_rollback=dry_run",
         "force_rollback=False",
         f"{IMPORTED}::test_schedules_come_over_once",
     ),
     Guard(
         "import of schedules: what was stored meanwhile is not overwritten",
-        IMPORT,
         '"version": step.version}',
         '"version": None}',
         f"{IMPORTED}::test_a_change_in_between_is_refused",
     ),
     Guard(
         "import of schedules: slots count from the last run there",
-        IMPORT,
         "                    _carry(page, connection, last)\n",
         "",
         f"{IMPORTED}::test_what_ran_there_does_not_run_again_and_what_is_due_does",
     ),
     Guard(
         "import of schedules: policies that were chosen here stay",
-        PLAN,
         "**arguments, **policies,",
         "**arguments,",
         f"{IMPORTED}::test_a_difference_is_shown_and_taken_over",
     ),
     Guard(
         "import of schedules: what was to run once and has run is not imported",
-        ROWS,
         '    if row.get("total_run_count"):\n',
         "    if False:\n",
         f"{READ}::test_tables_come_over",
     ),
     Guard(
         "import of schedules: a RedBeat that still runs is named",
-        "celery_pecker/surfaces/cli/schedules_import.py",
         "    if runs(*_of_redbeat(context, place), lock):\n",
         "    if False:\n",
         "tests/integration/cli/test_redbeat_hands_over.py",
     ),
     Guard(
         "celery: no command waits for PostgreSQL's driver before it is read",
-        "celery_pecker/worker/remote_control.py",
         "from celery_pecker.kernel.settings import Settings\n",
         "from celery_pecker.kernel.database import Database\n"
         "from celery_pecker.kernel.settings import Settings\n",
         "tests/packaging/test_wheel.py"
         "::test_each_celery_command_loads_next_to_nothing_of_ours",
+        within="celery_pecker/worker/remote_control.py",
     ),
     Guard(
         "pecker: an option before a command is not dropped without a word",
-        "celery_pecker/surfaces/console/group.py",
         "is ParameterSource.COMMANDLINE:\n",
         "is None:\n",
         "tests/integration/cli/test_outbox.py::test_another_outbox_is_another_table",
     ),
     Guard(
         "set: what somebody has changed since it was read is not overwritten",
-        "celery_pecker/surfaces/cli/schedules_edit.py",
         "version=known if version is None else version",
         "version=version",
         f"{EDITED}::test_an_edit_in_between_is_not_overwritten",
     ),
     Guard(
         "testing: another user of the machine does not enter an embedded PostgreSQL",
-        "celery_pecker/testing/embedded_postgres.py",
         '"-A", "scram-sha-256"',
         '"-A", "trust"',
         f"{EMBEDDED}::test_other_users_of_the_machine_are_refused",
     ),
     Guard(
         "testing: another user of the machine does not enter an embedded Redis",
-        "celery_pecker/testing/embedded_redis.py",
         'f"requirepass {self.password}\\n"',
         '""',
         f"{EMBEDDED}::test_other_users_of_the_machine_are_refused",

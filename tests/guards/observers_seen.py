@@ -11,28 +11,24 @@ REMOTE = "tests/integration/worker/test_remote_control_observers.py"
 GUARDS = (
     Guard(
         "observers seen: a table is counted once in some seconds, whoever scrapes",
-        "celery_pecker/surfaces/metrics/measures.py",
         "now - self._read_at < self._fresh",
         "now - self._read_at < 0.0",
         f"{FIGURES}::test_a_busy_scraper_reads_the_table_every_few_seconds",
     ),
     Guard(
         "observers seen: many kinds make no series of their own",
-        "celery_pecker/surfaces/views/observers.py",
         "few = len(summary.kinds) <= MOST_KINDS",
         "few = bool(summary.kinds)",
         f"{FIGURES}::test_too_many_kinds_are_counted_together",
     ),
     Guard(
         "observers seen: a parked one is not healthy",
-        "celery_pecker/surfaces/cli/observers_health.py",
         "    if parked:\n",
         "    if False:\n",
         f"{COMMANDS}::test_health_says_who_is_not_run",
     ),
     Guard(
         "observers seen: a worker drains its own hosts alone",
-        "celery_pecker/worker/remote_control_observers.py",
         "order(database, node) for node in nodes",
         "order(database, one.node) for one in __import__("
         '"celery_pecker.observers.overview", fromlist=["Overview"])'
@@ -41,7 +37,6 @@ GUARDS = (
     ),
     Guard(
         "observers seen: what cannot be sent is not healthy",
-        "celery_pecker/surfaces/cli/observers_health.py",
         "    if unsent.oldest is not None and unsent.oldest > within:\n",
         "    if unsent.oldest is not None and unsent.oldest < 0:\n",
         f"{COMMANDS}::test_signatures_that_cannot_be_sent_are_shown",

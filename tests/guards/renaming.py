@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
-ANCHOR = "celery_pecker/schedules/stored/anchor.py"
-EDITS = "celery_pecker/schedules/stored/edits.py"
-RENAMING = "celery_pecker/schedules/stored/renaming.py"
-SQL = "celery_pecker/kernel/sql/stored.sql"
 TESTS = "tests/integration/stored_schedules/test_renaming.py"
 
 GUARDS = (
     Guard(
         "stored: a page of reports of the new name fails no rename",
-        SQL,
         "    from reports as page\n"
         "    on conflict (name, first_due, era, holder) do update\n"
         "    set {excluded(last_due, written_at, due_us, epoch, at_us, report)}\n",
@@ -22,42 +17,36 @@ GUARDS = (
     ),
     Guard(
         "stored: a count of the new name's runs waits for a rename",
-        RENAMING,
         '            yield self._ask("lock_reports", {"names": sorted((old, new))})\n',
         "",
         f"{TESTS}::test_a_report_of_the_new_name_does_not_fail_a_rename",
     ),
     Guard(
         "stored: a renamed schedule keeps its slots",
-        ANCHOR,
         "        return Anchor(hot.executed_us)\n    due",
         "        return first(hot)\n    due",
         f"{TESTS}::test_a_slot_that_is_due_runs_once_under_the_new_name",
     ),
     Guard(
         "stored: a rename repeats no slot of the name's past",
-        ANCHOR,
         "    if same and first_us > taken_us:\n",
         "    if same:\n",
         f"{TESTS}::test_a_slot_before_the_last_of_the_new_name_is_asked_for",
     ),
     Guard(
         "stored: who knows the old name claims nothing",
-        SQL,
         "    set version = %(gone)s::bigint, missed = 0\n",
         "    set missed = 0\n",
         f"{TESTS}::test_a_claim_passes_over_both_names_until_it_commits",
     ),
     Guard(
         "stored: a slot on its way is not renamed",
-        SQL,
         "    and (not pending.asked or pending.taken_at is not null)\nlimit 1\n",
         "    and pending.asked and pending.taken_at is not null\nlimit 1\n",
         f"{TESTS}::test_a_slot_that_is_being_sent_is_waited_for",
     ),
     Guard(
         "stored: a rename that is refused leaves nothing in its transaction",
-        RENAMING,
         '            if _owns(before) and (yield self._ask("find_underway",'
         ' {"name": old})):\n                raise SlotUnderway\n'
         "            names = [] if there.executed_us is not None else [new]\n"
@@ -74,21 +63,18 @@ GUARDS = (
     ),
     Guard(
         "stored: a definition is judged before the rename",
-        EDITS,
         "        if before is not None and not same:\n",
         "        if before is None and not same:\n",
         f"{TESTS}::test_what_is_refused_leaves_nothing_in_the_callers_transaction",
     ),
     Guard(
         "stored: the history of a name is bounded by a rename, too",
-        SQL,
         "    order by change.id desc\n    limit 99\n),\nchanges",
         "    order by change.id desc\n    limit 999\n),\nchanges",
         f"{TESTS}::test_history_of_the_new_name_is_forgotten_and_bounded",
     ),
     Guard(
         "stored: a pause waits for a rename",
-        EDITS,
         '        yield self._statement("lock_entries", {"names": [name]})\n'
         '        values = {"now": None, "name": name, "paused"',
         '        values = {"now": None, "name": name, "paused"',
@@ -96,21 +82,18 @@ GUARDS = (
     ),
     Guard(
         "stored: a run that is asked for waits for a rename",
-        "celery_pecker/schedules/overview/reader.py",
         '            self._database.run("lock_entries", names=[name])\n',
         "",
         f"{TESTS}::test_what_is_asked_of_a_name_that_goes_is_refused",
     ),
     Guard(
         "stored: a rename takes nobody's name",
-        RENAMING,
         "        if there.there:\n",
         "        if there.there and not there.name:\n",
         f"{TESTS}::test_a_name_that_is_somebodys_is_refused",
     ),
     Guard(
         "stored: a rename leaves code its row",
-        SQL,
         "    where task.name = %(old)s::text and %(owns)s::boolean\n",
         "    where task.name = %(old)s::text\n",
         f"{TESTS}::test_a_row_that_code_hides_gets_a_name_of_its_own",

@@ -17,9 +17,8 @@ from typing import Self
 import redis
 
 from celery_pecker.testing import EmbeddedPostgres, EmbeddedRedis
-from tests.guards.guard import Guard
+from tests.guards.guard import ROOT, Guard
 
-ROOT = Path(__file__).parents[2]
 COPIED = (
     *("celery_pecker", "celery_sharding", "throttle", "example_project"),
     *("tests", "docs", "README.md", "pyproject.toml"),
@@ -71,14 +70,11 @@ class Slot:
 
     def red_without(self, guard: Guard) -> tuple[bool, str]:
         """Return whether a test fails once the guard is gone, and which or why not."""
-        file = self._copy / guard.file
+        if len(found := guard.files()) != 1:
+            return False, f"its text is in {found or 'no file'}: name it anew"
+        file = self._copy / found[0]
         before = file.read_text(encoding="utf-8")
-        if guard.text not in before:
-            return False, f"the guard is not in {guard.file} any more: name it anew"
-        after = before.replace(guard.text, guard.without)
-        if guard.also:
-            after = after.replace(*guard.also)
-        self._write(file, after)
+        self._write(file, guard.taken_out(before))
         try:
             if not any(stand in guard.tests for stand in STANDS):
                 red, reason = self._run(guard, self._given)

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tests.guards.__main__ import GUARDS
-from tests.guards.guard import Guard
-from tests.guards.slot import ROOT
+from tests.guards.guard import ROOT, Guard, shifted
 from tests.parsed import parse, parse_file
 
 SOAK = "pytest.mark.soak"
@@ -26,17 +25,18 @@ def functions(path: str) -> set[str]:
 
 def faults(guard: Guard) -> Iterator[str]:
     """Give what does not fit the code."""
-    source = (ROOT / guard.file).read_text(encoding="utf-8")
-    for text in (guard.text, *(guard.also or ())[:1]):
-        if text not in source:
-            yield f"{guard.file} has no {text!r}"
+    found = guard.files()
+    if len(found) != 1:
+        yield f"{guard.text!r} is in {found or 'no file'}; a guard is in one"
     if guard.without == guard.text:
         yield "nothing is taken out"
-    if guard.file.endswith(".py"):
-        try:
-            parse(source.replace(guard.text, guard.without))
-        except SyntaxError as error:
-            yield f"each test is red: {error}"
+    for path in found:
+        source = (ROOT / path).read_text(encoding="utf-8")
+        if path.endswith(".py"):
+            try:
+                parse(guard.taken_out(source))
+            except SyntaxError as error:
+                yield f"each test is red: {error}"
     path, _, name = guard.tests.partition("::")
     if not (ROOT / path).exists():
         yield f"there is no {path}"
@@ -52,9 +52,10 @@ def test_a_guard_is_where_it_is_said_to_be() -> None:
 
 def test_a_guard_that_does_not_fit_is_seen() -> None:
     """The rule is none if it finds nothing."""
-    fits = next(guard for guard in GUARDS if guard.file.endswith(".py"))
+    fits = next(one for one in GUARDS if one.files()[0].endswith(".py"))
     for wrong in (
         replace(fits, text="not in any file"),
+        replace(fits, text="return"),
         replace(fits, without=fits.text),
         replace(fits, without=f"{fits.text} ("),
         replace(fits, tests="tests/unit/test_none.py"),
@@ -62,6 +63,17 @@ def test_a_guard_that_does_not_fit_is_seen() -> None:
         replace(fits, also=("not in any file", "")),
     ):
         assert [*faults(wrong)]
+
+
+def test_code_that_moves_into_another_block_takes_its_guard_along() -> None:
+    """A move is no reason to name a guard anew."""
+    guard = next(one for one in GUARDS if one.text.startswith("    "))
+    source = (ROOT / guard.files()[0]).read_text(encoding="utf-8")
+    deeper = source.replace(guard.text, shifted(guard.text, 4))
+    assert guard.text not in deeper.splitlines(keepends=True)
+    assert guard.taken_out(deeper) == deeper.replace(
+        shifted(guard.text, 4), shifted(guard.without, 4)
+    )
 
 
 def marked_soak(path: str) -> bool:
