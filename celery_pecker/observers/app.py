@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from celery import Celery
 
 from celery_pecker.kernel.adapters.calls import awaited
 from celery_pecker.kernel.adapters.per_app import PerApp, real
+from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.observers import refusals
+from celery_pecker.observers import operations, refusals, statements
 from celery_pecker.observers.kind import Full, Observer, Options
 from celery_pecker.observers.model import (
     Answer,
@@ -22,8 +22,10 @@ from celery_pecker.observers.model import (
     ObserverRow,
     Place,
 )
+from celery_pecker.observers.overview import ObserversOverview
 from celery_pecker.observers.retry import Retry
-from celery_pecker.observers.statements import Start, Statements
+
+T = TypeVar("T")
 
 KNOWN = "_celery_pecker_observers"
 
@@ -166,8 +168,17 @@ class Observers(PerApp):
             NoCapacity: no host has room, and ``full="refuse"``.
             ObserverRefused: it cannot be started as it is; nothing was written.
         """
-        one = self._checked(kind, name, full, (on_parked, on_moved), kwargs)
-        return self._calls.run(lambda _: self._statements.start(one), connection)
+        one = statements.checked(
+            kind,
+            name,
+            kwargs,
+            known=self.kinds.get(kind),
+            refuse=refusals.full(full),
+            on_parked=refusals.signature("on_parked", on_parked),
+            on_moved=refusals.signature("on_moved", on_moved),
+        )
+        schema = self.settings.schema
+        return self._calls.run(lambda _: statements.start(schema, one), connection)
 
     astart = awaited(start)
 
@@ -177,22 +188,21 @@ class Observers(PerApp):
         An observer that no host runs is deleted at once. The request stays in the row:
         an observer that moves at this moment ends as well.
         """
-        return self._calls.run(lambda _: self._statements.stop(name), connection)
+        schema = self.settings.schema
+        return self._calls.run(lambda _: statements.stop(schema, name), connection)
 
     astop = awaited(stop)
 
     def restart(self, name: str, *, connection: Any = None) -> Answer:
         """End the life of an observer and begin another; a parked one begins again."""
-        return self._calls.run(lambda _: self._statements.restart(name), connection)
+        schema = self.settings.schema
+        return self._calls.run(lambda _: statements.restart(schema, name), connection)
 
     arestart = awaited(restart)
 
     def status(self, name: str) -> ObserverRow | None:
         """Return an observer; a deleted one for a day; None if there is none."""
-        rows = self._calls.run(
-            lambda _: self._statements.rows(name=name, deleted=True, limit=1), None
-        )
-        return rows[0] if rows else None
+        return self._over(lambda database: ObserversOverview(database).get(name))
 
     def list(  # what a row may be chosen by
         self,
@@ -202,7 +212,7 @@ class Observers(PerApp):
         place: Place | str | None = None,
         after: str | None = None,
         limit: int = 1_000,
-    ) -> list[ObserverRow]:
+    ) -> Sequence[ObserverRow]:
         """Return observers that are not deleted, by name.
 
         Args:
@@ -212,70 +222,41 @@ class Observers(PerApp):
             after: with names after this one, for the next page.
             limit: how many at most, up to 10,000.
         """
-        return self._calls.run(
-            lambda _: self._statements.rows(
-                kind=kind,
-                node=node,
-                place=None if place is None else str(Place(place)),
-                after=after,
-                limit=limit,
-            ),
-            None,
+        where = None if place is None else str(Place(place))
+        return self._over(
+            lambda database: ObserversOverview(database).list(
+                kind=kind, node=node, place=where, after=after, limit=limit
+            )
         )
 
     def counts(self) -> Sequence[CountRow]:
         """Return how many there are of each kind in each place."""
-        return self._calls.run(lambda _: self._statements.counts(), None)
+        return self._over(lambda database: ObserversOverview(database).counts())
 
     def nodes(self, *, dead: bool = False) -> Sequence[NodeRow]:
         """Return the hosts with their load and lease; the dead for an hour."""
-        return self._calls.run(lambda _: self._statements.nodes(dead=dead), None)
+        return self._over(lambda database: ObserversOverview(database).hosts(dead=dead))
 
     def history(
         self, name: str | None = None, *, limit: int = 100
     ) -> Sequence[EventRow]:
         """Return the newest events of an observer, or of all, newest first."""
-        return self._calls.run(lambda _: self._statements.history(name, limit), None)
+        return self._over(
+            lambda database: ObserversOverview(database).history(name, limit=limit)
+        )
 
     def drain(self, node: str) -> int:
         """Have hosts of this name or id hand over what they hold; return how many."""
-        return self._calls.run(lambda _: self._statements.order(node, "draining"), None)
+        return self._over(lambda database: operations.drain(database, node))
 
     def undrain(self, node: str) -> int:
         """Let hosts of this name or id take observers again; return how many."""
-        return self._calls.run(lambda _: self._statements.order(node, "up"), None)
+        return self._over(lambda database: operations.undrain(database, node))
 
-    def _checked(
-        self,
-        kind: str,
-        name: str,
-        full: str,
-        signatures: tuple[Any, Any],
-        kwargs: dict[str, Any],
-    ) -> Start:
-        refusals.text("kind", kind)
-        refusals.text("name", name)
-        known = self.kinds.get(kind)
-        if known is not None:
-            kwargs = refusals.bound(kind, known.function, (), kwargs)
-        on_parked = refusals.signature("on_parked", signatures[0])
-        on_moved = refusals.signature("on_moved", signatures[1])
-        if known is not None:
-            on_parked = on_parked or known.options.on_parked
-            on_moved = on_moved or known.options.on_moved
-        return Start(
-            name=name,
-            kind=kind,
-            args=refusals.arguments(name, kwargs),
-            weight=None if known is None else known.options.weight,
-            refuse=refusals.full(full),
-            on_parked=on_parked,
-            on_moved=on_moved,
-        )
-
-    @cached_property
-    def _statements(self) -> Statements:
-        return Statements(self.settings.schema)
+    def _over(self, do: Callable[[Database], T]) -> T:
+        """Return what is read or changed over a connection of ours."""
+        with self._calls.connections.connection() as database:
+            return do(database)
 
 
 def observers_of(app: Any) -> Observers | None:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from celery_pecker.kernel.adapters import adapter_of, async_adapter_of, drive
-from celery_pecker.kernel.adapters.adapter import Flow
+from celery_pecker.kernel.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import LeaseLost, NotRecorded
 from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.observers import refusals
 from celery_pecker.observers.model import Unreachable
-from celery_pecker.observers.statements import Statements
 
 UNTRUSTED = TrustWindow(opened=float("-inf"), seconds=0.0)
 _KEEP: Any = object()
@@ -81,7 +80,7 @@ class Lease:
         """The fencing token: each life of an observer has a higher one."""
         self._claimed = claimed
         self._trust = trust
-        self._statements = Statements(schema)
+        self._schema = schema
         self._unreachable = unreachable
         self._save = save
         self._state = claimed.state
@@ -176,9 +175,14 @@ class Lease:
 
     def _flow(self, state: str | None) -> Flow[None]:
         one = self._claimed
-        left = max(self._trust.left(), 1.0)
-        held = yield from self._statements.hold(
-            one.id, one.epoch, one.node, state, left
+        [(held,)] = yield Statement.of(
+            self._schema,
+            "hold_observer",
+            id=one.id,
+            epoch=one.epoch,
+            node=one.node,
+            state=state,
+            left_ms=int(max(self._trust.left(), 1.0) * 1000),
         )
         if not held:
             raise LeaseLost(self._text("another life of it has begun, or will"))

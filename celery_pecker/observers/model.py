@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -121,7 +121,7 @@ class NodeRow:
     load: int
     """The sum of the weights that it holds."""
     observers: int
-    kinds: tuple[str, ...]
+    kinds: Sequence[str]
     lease: float
     """Seconds that are left of its lease; negative: it is over."""
     started_at: datetime
@@ -152,3 +152,7 @@ class CountRow:
     place: Place
     count: int
     weight: int
+    moves: int = 0
+    """How often they have moved, together."""
+    waited: float | None = None
+    """Seconds for which the oldest that a host may take has waited; None: none is."""

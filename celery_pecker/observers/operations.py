@@ -9,10 +9,9 @@ from celery_pecker.kernel.adapters import drive
 from celery_pecker.kernel.adapters.adapter import Flow
 from celery_pecker.kernel.adapters.own_connection import OwnAdapter
 from celery_pecker.kernel.database import Database
-from celery_pecker.observers import refusals
+from celery_pecker.observers import statements
 from celery_pecker.observers.kind import Observer
 from celery_pecker.observers.model import Answer
-from celery_pecker.observers.statements import Start, Statements
 
 T = TypeVar("T")
 
@@ -43,41 +42,34 @@ def start(  # noqa: PLR0913  # all options of one
         NoCapacity: no host has room, and `refuse` is set.
         ObserverRefused: its kind is unknown, or it is heavier than every capacity.
     """
-    refusals.text("kind", kind)
-    refusals.text("name", name)
-    if known is not None:
-        args = refusals.bound(kind, known.function, (), {**args})
-        weight = known.options.weight if weight is None else weight
-    one = Start(
-        name=name,
-        kind=kind,
-        args=refusals.arguments(name, args),
-        weight=None if weight is None else refusals.weight(kind, weight),
-        refuse=refuse,
-        on_parked=None if known is None else known.options.on_parked,
-        on_moved=None if known is None else known.options.on_moved,
+    one = statements.checked(
+        kind, name, args, known=known, weight=weight, refuse=refuse
     )
-    return _run(database, Statements(database.schema).start(one))
+    return _run(database, statements.start(database.schema, one))
 
 
 def stop(database: Database, name: str) -> Answer:
     """Ask for the end of an observer."""
-    return _run(database, Statements(database.schema).stop(name))
+    return _run(database, statements.stop(database.schema, name))
 
 
 def restart(database: Database, name: str) -> Answer:
     """End the life of an observer and begin another; a parked one begins again."""
-    return _run(database, Statements(database.schema).restart(name))
+    return _run(database, statements.restart(database.schema, name))
 
 
 def drain(database: Database, node: str) -> int:
     """Have hosts of this name or id hand over what they hold; return how many."""
-    return _run(database, Statements(database.schema).order(node, "draining"))
+    return _order(database, node, "draining")
 
 
 def undrain(database: Database, node: str) -> int:
     """Let hosts of this name or id take observers again; return how many."""
-    return _run(database, Statements(database.schema).order(node, "up"))
+    return _order(database, node, "up")
+
+
+def _order(database: Database, node: str, state: str) -> int:
+    return database.change("order_observer_nodes", node=node, state=state)
 
 
 def _run(database: Database, flow: Flow[T]) -> T:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any
 
-from celery_pecker.kernel.adapters import drive
-from celery_pecker.kernel.adapters.adapter import Flow
-from celery_pecker.kernel.adapters.own_connection import OwnAdapter
 from celery_pecker.kernel.database import Database
-from celery_pecker.observers.model import EventRow, NodeRow, ObserverRow, Place
-from celery_pecker.observers.statements import Statements, observer_row
+from celery_pecker.observers.model import (
+    CountRow,
+    EventRow,
+    NodeRow,
+    ObserverRow,
+    Place,
+    Status,
+)
 
-T = TypeVar("T")
-
+MOST = 10_000
+"""Rows of one listing at most."""
 SHOWN = tuple(place for place in Place if place is not Place.GONE)
 """Places of observers that are there."""
 
@@ -102,20 +105,20 @@ class ObserversOverview:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._statements = Statements(database.schema)
 
     def summary(self) -> ObserversSummary:
         """Count observers by kind and place; return them with the hosts."""
-        rows = self._database.run("summarize_observers", now=None)
-        [(count, oldest, error)] = self._database.run(
-            "count_observer_notices", now=None
-        )
-        unsent = Unsent(count=count, oldest=oldest, error=error)
-        return summed(rows, self.hosts(), unsent)
+        [unsent] = self._database.read(Unsent, "count_observer_notices", now=None)
+        return summed(self.counts(), self.hosts(), unsent)
+
+    def counts(self) -> Sequence[CountRow]:
+        """Return how many there are of each kind in each place."""
+        return self._database.read(_count, "summarize_observers", now=None)
 
     def page(self, which: Which, *, limit: int, skip: int = 0) -> ObserverPage:
         """Return observers: those that need a look first, then by name."""
-        rows = self._database.run(
+        rows = self._database.read(
+            _counted,
             "search_observers",
             now=None,
             search=which.search,
@@ -125,21 +128,48 @@ class ObserversOverview:
             most=limit,
             skip=skip,
         )
-        total = rows[0][-1] if rows else 0
-        return ObserverPage([observer_row(row[:-1]) for row in rows], total)
+        total = rows[0][1] if rows else 0
+        return ObserverPage([row for row, _ in rows], total)
 
     def hosts(self, *, dead: bool = False) -> Sequence[NodeRow]:
         """Return the hosts with their load and lease, by name."""
-        return self._ask(self._statements.nodes(dead=dead))
+        return self._database.read(NodeRow, "list_observer_nodes", now=None, dead=dead)
+
+    def list(  # noqa: PLR0913  # what a row may be chosen by
+        self,
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        node: str | None = None,
+        place: str | None = None,
+        after: str | None = None,
+        deleted: bool = False,
+        limit: int = 1_000,
+    ) -> Sequence[ObserverRow]:
+        """Return observers by name."""
+        return self._database.read(
+            _observer,
+            "list_observers",
+            now=None,
+            name=name,
+            kind=kind,
+            node=node,
+            place=place,
+            after=after,
+            deleted=deleted,
+            most=min(limit, MOST),
+        )
 
     def get(self, name: str) -> ObserverRow | None:
         """Return an observer, a deleted one too; None: there is none."""
-        rows = self._ask(self._statements.rows(name=name, deleted=True, limit=1))
+        rows = self.list(name=name, deleted=True, limit=1)
         return rows[0] if rows else None
 
     def history(self, name: str | None, *, limit: int) -> Sequence[EventRow]:
         """Return the newest events of an observer, or of all, newest first."""
-        return self._ask(self._statements.history(name, limit))
+        return self._database.read(
+            EventRow, "read_observer_history", name=name, most=min(limit, MOST)
+        )
 
     def known_kinds(self) -> Sequence[str]:
         """Return the kinds that hosts have declared."""
@@ -154,8 +184,17 @@ class ObserversOverview:
         """Drop the connection in a fork of its owner."""
         self._database.abandon()
 
-    def _ask(self, flow: Flow[T]) -> T:
-        return drive(OwnAdapter(self._database), lambda _: flow)
+
+def _observer(status: str, place: str, **columns: Any) -> ObserverRow:
+    return ObserverRow(status=Status(status), place=Place(place), **columns)
+
+
+def _counted(total: int, **columns: Any) -> tuple[ObserverRow, int]:
+    return _observer(**columns), total
+
+
+def _count(place: str, **columns: Any) -> CountRow:
+    return CountRow(place=Place(place), **columns)
 
 
 def totals(kinds: Sequence[KindRow]) -> KindRow:
@@ -172,20 +211,20 @@ def totals(kinds: Sequence[KindRow]) -> KindRow:
 
 
 def summed(
-    rows: Sequence[tuple[str, str, int, int, int, float | None]],
+    rows: Sequence[CountRow],
     hosts: Sequence[NodeRow],
     unsent: Unsent | None = None,
 ) -> ObserversSummary:
     """Return the sums of what was counted by kind and place. Pure."""
     kinds: dict[str, KindRow] = {}
     oldest: float | None = None
-    for kind, place, count, weight, moves, waited in rows:
-        one = kinds.setdefault(kind, KindRow(kind=kind))
-        one.places[Place(place)] += count
-        one.weight += weight
-        one.moves += moves
-        if waited is not None:
-            oldest = max(waited, oldest or 0.0)
+    for row in rows:
+        one = kinds.setdefault(row.kind, KindRow(kind=row.kind))
+        one.places[row.place] += row.count
+        one.weight += row.weight
+        one.moves += row.moves
+        if row.waited is not None:
+            oldest = max(row.waited, oldest or 0.0)
     return ObserversSummary(
         kinds=[*kinds.values()],
         hosts=hosts,

@@ -12,7 +12,7 @@ took would move again when the others are there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ LEFT_OVER = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class HostLoad:
     """A living host, as the survey shows it."""
 
     node: str
@@ -108,7 +108,7 @@ class Looks:
 class Survey:
     """How the load lies, as one host saw it."""
 
-    loads: tuple[Load, ...]
+    loads: tuple[HostLoad, ...]
     waiting: tuple[Waiting, ...]
 
     @property
@@ -125,7 +125,7 @@ class Survey:
         fair = math.ceil(self.total * rooms[node] / sum(rooms.values()))
         return min(fair, rooms[node])
 
-    def of(self, node: str) -> Load | None:
+    def of(self, node: str) -> HostLoad | None:
         """Return the load of a host."""
         return next((one for one in self.loads if one.node == node), None)
 
@@ -211,43 +211,39 @@ def choose(held: Iterable[tuple[int, str, int]], surplus: Surplus) -> list[int]:
     return chosen or alone
 
 
-def survey_of(rows: Sequence[Sequence[object]]) -> Survey:
-    """Return what the rows of ``survey_observers`` say."""
-    loads, waiting = [], []
-    for node, state, capacity, kinds, weight, count, age in rows:
-        names = frozenset(str(one) for one in _list(kinds))
-        if node is None:
-            [kind] = names
-            waiting.append(
-                Waiting(
-                    kind=kind, weight=_int(weight), count=_int(count), age=_float(age)
-                )
-            )
-        else:
-            loads.append(
-                Load(
-                    node=str(node),
-                    up=state == "up",
-                    capacity=_int(capacity),
-                    weight=_int(weight),
-                    count=_int(count),
-                    kinds=names,
-                )
-            )
-    return Survey(tuple(loads), tuple(waiting))
+def seen(  # noqa: PLR0913  # the columns of survey_observers
+    *,
+    node: str | None,
+    state: str,
+    capacity: int,
+    kinds: Iterable[str],
+    weight: int,
+    count: int,
+    age: float,
+) -> HostLoad | Waiting:
+    """Return what a row of ``survey_observers`` says: a host, or what waits."""
+    names = frozenset(kinds)
+    if node is None:
+        [kind] = names
+        return Waiting(kind=kind, weight=weight, count=count, age=age)
+    return HostLoad(
+        node=node,
+        up=state == "up",
+        capacity=capacity,
+        weight=weight,
+        count=count,
+        kinds=names,
+    )
 
 
-def _alone(survey: Survey, mine: Load) -> bool:
+def survey_of(rows: Iterable[HostLoad | Waiting]) -> Survey:
+    """Return how the load lies, of what was seen."""
+    rows = [*rows]
+    return Survey(
+        tuple(one for one in rows if isinstance(one, HostLoad)),
+        tuple(one for one in rows if isinstance(one, Waiting)),
+    )
+
+
+def _alone(survey: Survey, mine: HostLoad) -> bool:
     return not any(one.up and one.node != mine.node for one in survey.loads)
-
-
-def _list(value: object) -> Sequence[object]:
-    return value if isinstance(value, (list, tuple)) else ()
-
-
-def _int(value: object) -> int:
-    return int(str(value))
-
-
-def _float(value: object) -> float:
-    return float(str(value)) if value is not None else 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from celery_pecker.kernel.errors import (
     Misconfigured,
@@ -13,6 +13,8 @@ from celery_pecker.kernel.errors import (
     TransactionAborted,
 )
 from celery_pecker.kernel.refusals import MIGRATE
+from celery_pecker.kernel.rendering import rendered
+from celery_pecker.kernel.sql import OURS
 
 T = TypeVar("T")
 
@@ -25,6 +27,11 @@ class Statement(NamedTuple):
     label: str
     text: str
     params: Mapping[str, object]
+
+    @classmethod
+    def of(cls, schema: str, label: str, **params: object) -> Self:
+        """Return a statement of ours for the tables of a schema."""
+        return cls(label, rendered(OURS, schema)[label], params)
 
 
 Flow = Generator[Statement, Rows, T]

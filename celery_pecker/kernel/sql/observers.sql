@@ -6,6 +6,12 @@ when o.status = 'on_deleting' then 'stopping'
 when o.not_before > clock.now then 'retrying'
 else 'running'
 
+/* part:observer */
+-- An observer with the name of its host; `$1`: its place.
+o.id, o.name, o.kind, o.args, o.weight, o.status, $1 as place, o.node::text,
+n.name as node_name, o.epoch, o.failures, o.moves, o.last_error, o.state, o.not_before,
+o.parked_at, o.created_at, o.modified_at
+
 /* part:load */
 -- Hosts, with what each holds.
 from {schema}.pecker_observer_nodes as n
@@ -98,7 +104,7 @@ noted as (
     select made.id, %(name)s::text, %(kind)s::text, 'created', 0, clock.now
     from made, clock
 )
-select (select id from made), judged.weight, judged.largest, judged.has_room
+select (select id from made) as made, judged.weight, judged.largest, judged.has_room
 from judged
 
 /* celery_pecker:list_observer_kinds */
@@ -173,22 +179,19 @@ shown as materialized (
         and (%(after)s::text is null or o.name > %(after)s::text)
         and (%(deleted)s::boolean or o.status <> 'deleted')
 )
-select shown.id, shown.name, shown.kind, shown.args::text, shown.weight, shown.status,
-       shown.place, shown.node::text, n.name, shown.epoch, shown.failures, shown.moves,
-       shown.last_error, shown.state::text, shown.not_before, shown.parked_at,
-       shown.created_at, shown.modified_at
-from shown
-left join {schema}.pecker_observer_nodes as n on n.node = shown.node
-where %(place)s::text is null or shown.place = %(place)s::text
-order by shown.name, shown.status = 'deleted', shown.id desc
+select {observer(o.place)}
+from shown as o
+left join {schema}.pecker_observer_nodes as n on n.node = o.node
+where %(place)s::text is null or o.place = %(place)s::text
+order by o.name, o.status = 'deleted', o.id desc
 limit %(most)s::integer
 
 /* celery_pecker:list_observer_nodes */
 -- Hosts with their load and what is left of their leases; the dead on request.
 with {clock}
 select n.node::text, n.name, n.pid, n.state, n.capacity,
-       coalesce(held.weight, 0), coalesce(held.count, 0), n.kinds,
-       extract(epoch from n.leased_until - clock.now)::float8,
+       coalesce(held.weight, 0)::bigint as load, coalesce(held.count, 0) as observers,
+       n.kinds, extract(epoch from n.leased_until - clock.now)::float8 as lease,
        n.started_at, n.left_at
 {load}
 where %(dead)s::boolean or n.state <> 'dead'
@@ -196,8 +199,8 @@ order by n.name, n.started_at
 
 /* celery_pecker:read_observer_history */
 -- The newest events, of one observer or of all, newest first.
-select h.id, h.observer, h.name, h.kind, h.event, h.node::text, n.name, h.epoch, h.at,
-       h.error
+select h.id, h.observer, h.name, h.kind, h.event, h.node::text,
+       n.name as node_name, h.epoch, h.at, h.error
 from {schema}.pecker_observer_history as h
 left join {schema}.pecker_observer_nodes as n on n.node = h.node
 where %(name)s::text is null or h.name = %(name)s::text
@@ -210,7 +213,6 @@ update {schema}.pecker_observer_nodes as n
 set state = %(state)s::text
 where (n.name = %(node)s::text or n.node::text = %(node)s::text)
     and n.state in ('up', 'draining')
-returning n.node::text
 
 /* celery_pecker:hold_observer */
 -- Run inside a user's own transaction, before what it writes: until that transaction

@@ -202,9 +202,10 @@ waiting as (
         and o.not_before <= (select now from clock)
     group by o.kind
 )
-select node, state, capacity, kinds, weight, count, null::float8 as age from hosts
+select node::text, state, capacity, kinds, weight::bigint, count, null::float8 as age
+from hosts
 union all
-select null, null, null, array[kind], weight, count, age::float8 from waiting
+select null, null, null, array[kind], weight::bigint, count, age::float8 from waiting
 
 /* celery_pecker:claim_observers */
 -- Takes what waits and fits, oldest first: ids and epochs only (I9), what they are is
@@ -381,9 +382,9 @@ select id, epoch from taken
 -- What was taken, after the claim's commit: no lock is held while it comes. Only what
 -- failed waits for its next try: another instant is ahead because the clock stepped back.
 with {clock}
-select o.id, o.epoch, o.name, o.kind, o.args::text, o.weight, o.state::text, o.failures,
+select o.id, o.epoch, o.name, o.kind, o.args, o.weight, o.state, o.failures,
        case when o.failures = 0 then 0
-            else greatest(extract(epoch from o.not_before - clock.now), 0) end::float8
+            else greatest(extract(epoch from o.not_before - clock.now), 0) end::float8 as delay
 from {schema}.pecker_observers as o, clock
 where o.id = any (%(ids)b::bigint[]) and o.node = %(node)s::uuid
 

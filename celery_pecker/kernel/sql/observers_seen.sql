@@ -6,10 +6,11 @@ select o.kind,
        case
            {place}
        end as place,
-       count(*), sum(o.weight)::bigint, sum(o.moves)::bigint,
+       count(*) as count, sum(o.weight)::bigint as weight,
+       sum(o.moves)::bigint as moves,
        max(extract(epoch from clock.now - greatest(o.not_before, o.modified_at)))
            filter (where o.node is null and o.parked_at is null
-               and o.not_before <= clock.now)::float8
+               and o.not_before <= clock.now)::float8 as waited
 from {schema}.pecker_observers as o, clock
 where o.status <> 'deleted'
 group by 1, 2
@@ -45,9 +46,7 @@ chosen as materialized (
     order by rank nulls last, p.name
     limit %(most)s::integer offset %(skip)s::integer
 )
-select o.id, o.name, o.kind, o.args::text, o.weight, o.status, c.place, o.node::text,
-       n.name, o.epoch, o.failures, o.moves, o.last_error, o.state::text, o.not_before,
-       o.parked_at, o.created_at, o.modified_at, c.total
+select {observer(c.place)}, c.total
 from chosen as c
 join {schema}.pecker_observers as o on o.id = c.id
 left join {schema}.pecker_observer_nodes as n on n.node = o.node
@@ -62,7 +61,8 @@ failing as materialized (
     from {schema}.pecker_observer_notices as n
     where n.last_error is not null
 )
-select count(*),
-       extract(epoch from max(clock.now) - min(failing.created_at))::float8,
+select count(*) as count,
+       extract(epoch from max(clock.now) - min(failing.created_at))::float8 as oldest,
        (array_agg(failing.last_error order by failing.tries desc, failing.created_at))[1]
+           as error
 from failing, clock

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from celery_pecker.kernel.database import Database
+from celery_pecker.observers import placement
 from celery_pecker.observers.kind import Observer
 from celery_pecker.observers.lease import Claimed
 from celery_pecker.observers.model import Report
-from celery_pecker.observers.placement import Survey, survey_of
 
 AT_ONCE = 1_000
 """Rows of one claim at most (I9)."""
@@ -133,14 +132,15 @@ class Tables:
 
     def pulse(self) -> Pulse:
         """Renew the lease; return what there is to do."""
-        [row] = self._database.run(
+        [pulse] = self._database.read(
+            Pulse,
             "pulse_observer_node",
             now=None,
             node=self.node,
             kinds=[*self._kinds],
             follows=self._follows,
         )
-        return Pulse(*row)
+        return pulse
 
     def free(self) -> None:
         """Let what dead hosts held wait for a host."""
@@ -157,9 +157,10 @@ class Tables:
         """Record that the host has ended in good order."""
         self._database.change("end_observer_node", now=None, node=self.node)
 
-    def survey(self) -> Survey:
+    def survey(self) -> placement.Survey:
         """Return how the load lies."""
-        return survey_of(self._database.run("survey_observers", now=None))
+        seen = self._database.read(placement.seen, "survey_observers", now=None)
+        return placement.survey_of(seen)
 
     def claim(self, room: int, most: int) -> list[Claimed]:
         """Take what waits, up to a weight of ``room``."""
@@ -213,14 +214,16 @@ class Tables:
         """Return observers that this host holds."""
         return self._read(dict.fromkeys(ids, False))
 
-    def orders(self) -> list[LifeOrder]:
+    def orders(self) -> Sequence[LifeOrder]:
         """Return what people asked of what this host holds."""
-        rows = self._database.run("read_observer_orders", node=self.node, most=AT_ONCE)
-        return [LifeOrder(*row) for row in rows]
+        return self._database.read(
+            LifeOrder, "read_observer_orders", node=self.node, most=AT_ONCE
+        )
 
-    def report(self, outcomes: Sequence[Outcome]) -> list[ReportResult]:
+    def report(self, outcomes: Sequence[Outcome]) -> Sequence[ReportResult]:
         """Report what became of lives; return those whose report is done with."""
-        rows = self._database.run(
+        return self._database.read(
+            ReportResult,
             "report_observers",
             now=None,
             node=self.node,
@@ -231,7 +234,6 @@ class Tables:
             failures=[one.failures for one in outcomes],
             errors=[_shown(one.error) for one in outcomes],
         )
-        return [ReportResult(*row) for row in rows]
 
     def save(self, cursors: Mapping[int, tuple[int, str]]) -> set[int]:
         """Write cursors; return the ids of those that are written."""
@@ -244,10 +246,9 @@ class Tables:
         )
         return {ident for (ident,) in rows}
 
-    def notices(self, most: int) -> list[Notice]:
+    def notices(self, most: int) -> Sequence[Notice]:
         """Take signatures that are to be sent; no other host does for a while."""
-        rows = self._database.run("take_observer_notices", now=None, most=most)
-        return [Notice(*row) for row in rows]
+        return self._database.read(Notice, "take_observer_notices", now=None, most=most)
 
     def notice_sent(self, ident: int) -> None:
         """Forget a signature that was sent."""
@@ -262,31 +263,19 @@ class Tables:
         self._database.change("prune_observers", now=None, keep=keep, most=5_000)
 
     def _read(self, moved: Mapping[int, bool]) -> list[Claimed]:
+        def claimed(**columns: Any) -> Claimed:
+            return Claimed(**columns, node=self.node, moved=moved[columns["id"]])
+
         ids = [*moved]
         rows: list[Claimed] = []
         for start in range(0, len(ids), READ_AT_ONCE):
-            some = self._database.run(
+            rows += self._database.read(
+                claimed,
                 "read_observers",
                 now=None,
                 node=self.node,
                 ids=ids[start : start + READ_AT_ONCE],
             )
-            rows += [
-                Claimed(
-                    id=ident,
-                    epoch=epoch,
-                    name=name,
-                    kind=kind,
-                    args=json.loads(args),
-                    weight=weight,
-                    state=None if state is None else json.loads(state),
-                    failures=failed,
-                    delay=delay,
-                    node=self.node,
-                    moved=moved[ident],
-                )
-                for ident, epoch, name, kind, args, weight, state, failed, delay in some
-            ]
         return rows
 
 

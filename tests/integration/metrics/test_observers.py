@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.observers.model import CountRow, Place
 from celery_pecker.observers.overview import ObserversOverview, Which, summed, totals
 from celery_pecker.surfaces.metrics import register, tables
 from celery_pecker.surfaces.metrics.measures import Measured, families
@@ -121,7 +122,7 @@ def test_a_busy_scraper_reads_the_table_every_few_seconds() -> None:
 def test_too_many_kinds_are_counted_together() -> None:
     """A metrics system dies of labels long before the observers are many."""
     rows = [
-        (f"kind {number}", "running", 2, 3, 1, None)
+        CountRow(kind=f"kind {number}", place=Place.RUNNING, count=2, weight=3, moves=1)
         for number in range(observers.MOST_KINDS + 1)
     ]
     one = totals(summed(rows, []).kinds)

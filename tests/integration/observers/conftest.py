@@ -166,7 +166,7 @@ def crews(postgres_server: PostgresStand) -> Iterator[Callable[..., Crew]]:
 
         def make(**conf: Any) -> Crew:
             observers = watch_app.observers
-            for name in ("settings", "_calls", "_statements"):
+            for name in ("settings", "_calls"):
                 vars(observers).pop(name, None)
             watch_app.app.conf.update(pecker_dsn=dsn, **conf)
             changed.update(conf)

@@ -79,7 +79,7 @@ def stand(crews: Callable[..., Crew]) -> Iterator[Stand]:
             made = crew.start(name)
             ways[made.hosts[0].info()["name"]] = way
         watch_app.app.conf.pecker_dsn = crew.dsn
-        for cached in ("settings", "_calls", "_statements"):
+        for cached in ("settings", "_calls"):
             vars(crew.observers).pop(cached, None)
         yield Stand(crew, ways)
         crew.close()

@@ -101,7 +101,7 @@ def stand(
         with psycopg.connect(elsewhere, autocommit=True) as connection:
             connection.execute(NOTES)
         monkeypatch.setenv("PECKER_TEST_NOTES", elsewhere)
-        for name in ("settings", "_calls", "_statements"):
+        for name in ("settings", "_calls"):
             vars(observers).pop(name, None)
         dsn = either(primary, standby)
         watch_app.app.conf.update(pecker_dsn=dsn, pecker_observers_lease=30.0)

@@ -12,10 +12,10 @@ import pytest
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.observers.hosts.host import Host, Plan
 from celery_pecker.observers.hosts.tables import Pulse
-from celery_pecker.observers.placement import SETTLING, Load, Survey, Waiting
+from celery_pecker.observers.placement import SETTLING, HostLoad, Survey, Waiting
 
 LEASE = 100.0
-LOAD = Load(
+LOAD = HostLoad(
     node="one", up=True, capacity=9, weight=0, count=0, kinds=frozenset({"watch"})
 )
 WAITING = Waiting(kind="watch", weight=1, count=1, age=0.0)

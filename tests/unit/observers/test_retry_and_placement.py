@@ -10,7 +10,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.observers import Retry
 from celery_pecker.observers.hosts.capacity import worked_out
 from celery_pecker.observers.placement import (
-    Load,
+    HostLoad,
     Looks,
     Surplus,
     Survey,
@@ -23,10 +23,10 @@ from celery_pecker.observers.placement import (
 KINDS = frozenset({"watch"})
 
 
-def load(node: str, weight: int, capacity: int = 100, **more: Any) -> Load:
+def load(node: str, weight: int, capacity: int = 100, **more: Any) -> HostLoad:
     """Return a host that holds so much."""
     fields = {"up": True, "count": weight, "kinds": KINDS, **more}
-    return Load(node=node, capacity=capacity, weight=weight, **fields)
+    return HostLoad(node=node, capacity=capacity, weight=weight, **fields)
 
 
 def waiting(weight: int, age: float = 0.0, kind: str = "watch") -> Waiting:
