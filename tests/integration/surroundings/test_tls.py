@@ -150,8 +150,10 @@ def test_rows_of_every_kind(
     """With TLS to the database and to the broker, each verified."""
     conf: dict[str, Any] = {}
     if broker == "redis":
-        port = encrypted(request.getfixturevalue("redis_url"))
-        url = f"rediss://127.0.0.1:{port}/0?ssl_cert_reqs=required"
+        plain = request.getfixturevalue("redis_url")
+        login, _, _ = urlsplit(plain).netloc.rpartition("@")
+        at = f"{login}@127.0.0.1:{encrypted(plain)}"
+        url = f"rediss://{at}/0?ssl_cert_reqs=required"
         url = f"{url}&ssl_ca_certs={certificate[0]}"
     else:
         url, conf = verified(
