@@ -155,7 +155,8 @@ def test_a_hung_task_keeps_one_thread_and_no_other_task(
     for _ in range(5):
         hall.table.add("quick", mode=2)
     eventually(lambda: hall.table.rows == 1, 30.0, "the others are done")
-    assert runner.stats()["running"] == 1
+    # A row is gone a moment before its thread is free.
+    eventually(lambda: runner.stats()["running"] == 1, 30.0, "one thread is kept")
     hall.table.release()
     eventually(gone(hall), 30.0, "it was run by another thread")
     with caplog.at_level(logging.WARNING):
