@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from celery_pecker.surfaces.service.listener import HttpService
 
-TIMEOUT = 10.0
+TIMEOUT = 30.0
 OWN = "the token of the service"
 
 

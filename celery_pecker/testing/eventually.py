@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 def eventually(
     condition: Callable[[], T],
-    timeout: float = 10.0,
+    timeout: float = 30.0,
     message: str = "",
     *,
     interval: float = 0.02,

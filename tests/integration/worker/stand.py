@@ -104,7 +104,7 @@ class Stand:
         A task writes its journal before: until its process has said so, Celery's cold
         shutdown waits for the task's end.
         """
-        told = self.sender.control.inspect(timeout=5.0, limit=1).active() or {}
+        told = self.sender.control.inspect(timeout=30.0, limit=1).active() or {}
         return {task["id"] for tasks in told.values() for task in tasks}
 
     # What Redis knows

@@ -32,7 +32,7 @@ def test_every_pool_keeps_the_schedule(crews: Crews, dsn: str, redis_url: str) -
         crew.until(lambda crew=crew: crew.ran(3, *SENT, "here"), "three slots ran")
 
     with Celery(broker=redis_url) as app:
-        found: Any = app.control.inspect(timeout=3.0, limit=len(POOLS)).stats()
+        found: Any = app.control.inspect(timeout=30.0, limit=len(POOLS)).stats()
     told = {
         name.partition("-")[0]: stats["celery_pecker"] for name, stats in found.items()
     }

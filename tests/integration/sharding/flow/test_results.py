@@ -84,11 +84,11 @@ def test_the_ledger_answers_where_the_backend_has_nothing(
     assert (failed.state, repr(failed.result)) == ("FAILURE", "LookupError('refuse')")
     assert "raise LookupError" in str(failed.traceback)
     with pytest.raises(LookupError):
-        ShardedResult.restore(refused, app=app).get(timeout=5.0)
+        ShardedResult.restore(refused, app=app).get(timeout=30.0)
     again = ShardedResult.restore(cancelled, app=app)
     assert str(again.state) == "REVOKED"
     with pytest.raises(JobCancelled):
-        again.get(timeout=5.0)
+        again.get(timeout=30.0)
 
 
 def test_a_job_that_ends_between_two_looks_has_its_result(
@@ -126,7 +126,7 @@ def test_a_job_that_others_rerun_is_waited_for(
     result.cancel()
     for one in (result, unasked, result):
         with pytest.raises(JobCancelled):
-            one.get(timeout=5.0)
+            one.get(timeout=30.0)
     ledger.control.retry_failed(str(result.id))
     for one in (result, fresh, result):
         with pytest.raises(Waited):
@@ -164,7 +164,7 @@ def test_a_result_after_another_run_is_that_runs(
     """What came of the former run while nobody waited lies in Celery's buffer."""
     result.cancel()
     with pytest.raises(JobCancelled):
-        result.get(timeout=5.0)
+        result.get(timeout=30.0)
     meta = app.backend.get_task_meta(result.id)
     backend: Any = app.backend
     backend.result_consumer.on_state_change(meta, None)  # it is published twice

@@ -101,7 +101,7 @@ def test_what_is_counted_last_is_told_at_the_end(redis_url: str) -> None:
         redis_url,
         """
 report(conf)
-assert this_process.wait(10)
+assert this_process.wait(30)
 meter.tally("main").add(250)
 """,
     )
@@ -132,7 +132,7 @@ warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside a thread
 report(conf)
 tally = meter.tally("main")
 tally.add(100)
-assert this_process.wait(10)
+assert this_process.wait(30)
 first = this_process.exchanger.holder
 children = []
 for _ in range(2):
@@ -140,7 +140,7 @@ for _ in range(2):
     if not pid:
         assert this_process.exchanger.alive, "nobody has to ask for it"
         tally.add(10)
-        assert this_process.wait(10), "the child hears"
+        assert this_process.wait(30), "the child hears"
         assert this_process.exchanger.holder != first, "a life of its own"
         this_process.leave()
         os._exit(0)
@@ -230,7 +230,7 @@ exchanger = Exchanger(settings, open_store(settings), meter, name="worker")
 this_process.take(exchanger, settings)
 assert not before.alive
 exchanger.start()
-assert this_process.wait(10)
+assert this_process.wait(30)
 report(conf)
 assert this_process.exchanger is exchanger, "a report in a worker changes nothing"
 gate = Gate(conf, wait=10)
@@ -240,7 +240,7 @@ if not pid:
     assert this_process.exchanger is None
     assert threading.active_count() == 1
     meter.tally("main").add(500)
-    assert this_process.wait(10), "a gate asks"
+    assert this_process.wait(30), "a gate asks"
     assert gate.admit("main").admitted
     assert gate.remaining("main") == 99
     this_process.leave()
@@ -268,7 +268,7 @@ from gevent import monkey
 monkey.patch_all()
 import gevent
 report(conf)
-assert this_process.wait(10)
+assert this_process.wait(30)
 meter.tally("main").add(70)
 gevent.sleep(0.3)
 meter.tally("main").add(7)
@@ -289,7 +289,7 @@ def test_what_others_do_is_known_here(
         redis_url,
         """
 report(conf)
-assert this_process.wait(10)
+assert this_process.wait(30)
 meter.tally("main").add(750)
 say("counted")
 sys.stdin.read()

@@ -200,7 +200,7 @@ class Stand:
 
     def inspect(self, what: str = "throttle") -> Any:
         """What the first worker answers."""
-        asking: Any = self.sender.control.inspect([self.name(0)], timeout=5)
+        asking: Any = self.sender.control.inspect([self.name(0)], timeout=30)
         return asking._request(what)[self.name(0)]
 
     def cut(self, broker: str) -> None:

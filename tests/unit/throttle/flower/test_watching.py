@@ -133,7 +133,7 @@ def test_nobody_is_asked_for_nobody(
     watching.picture()
     clock.at += IDLE + 1.0
     until(lambda: watching._thread is None)
-    assert store.closed
+    until(lambda: store.closed)
     assert store.opened == 1
     watching._past.append(None)
     watching.picture()
