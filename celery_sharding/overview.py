@@ -12,7 +12,7 @@ tables: no broker, no worker that answers, no code of the job.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -22,8 +22,8 @@ from typing import NamedTuple
 from celery_sharding.errors import NoExecutor
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.grid import Grid
-from celery_sharding.ledger.rows import ErrorRow, JobRow, LayerRow, ShardRow
-from celery_sharding.model import Code, Outcome, Progress, Stage
+from celery_sharding.ledger.rows import ErrorRow, JobRow, ShardRow
+from celery_sharding.model import Code, LayerProgress, Outcome, Progress, Stage
 
 WINDOW = 15.0
 """Seconds of the past that count as now."""
@@ -196,17 +196,17 @@ class Snapshot:
     """All that is shown of a job at once."""
 
     row: JobRow
-    layers: list[LayerRow]
+    layers: Sequence[LayerProgress]
     grid: Grid
-    stragglers: list[ShardRow]
-    errors: list[ErrorRow]
+    stragglers: Sequence[ShardRow]
+    errors: Sequence[ErrorRow]
     more_errors: bool
     """Whether there are errors behind these."""
 
     @property
     def progress(self) -> Progress:
         """Return how far it is."""
-        return self.row.progress(tuple(layer.progress for layer in self.layers))
+        return self.row.progress(tuple(self.layers))
 
     @property
     def verdict(self) -> JobVerdict:

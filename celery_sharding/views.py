@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from kombu.utils.json import dumps
@@ -25,9 +25,8 @@ from celery_pecker.surfaces.views.model import (
 from celery_pecker.surfaces.views.phrases import count, duration, plural, rate
 from celery_sharding.errors import InstanceNotFound, JobNotFound
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.figures import JobFigures
 from celery_sharding.ledger.grid import LETTERS
-from celery_sharding.ledger.rows import ErrorRow, JobRow, ShardRow, Totals
+from celery_sharding.ledger.rows import ErrorRow, JobFigures, JobRow, ShardRow, Totals
 from celery_sharding.model import Stage
 from celery_sharding.overview import (
     ENDED,
@@ -109,7 +108,7 @@ def _picture(seen: Snapshot) -> dict[str, Any]:
         | {"options": row.options, "why": reason(row)[:LONGEST]}
         | {"traceback": str((row.error or {}).get("traceback") or "")[-8_000:]},
         "layer": row.layer if row.stage is not Stage.ENDED else None,
-        "layers": [_plain(one, " ".join(one._fields)) for one in layers],
+        "layers": [_plain(one, " ".join(asdict(one))) for one in layers],
         "all_layers": len(seen.layers),
         "grid": {
             "per": seen.grid.per,
@@ -411,7 +410,7 @@ LAYERS_TABLE = Table(
             "part",
             "done",
             "figure",
-            value=lambda row: percent(row.progress.fraction, 1),
+            value=lambda row: percent(row.fraction, 1),
         ),
         Column("total", "items", "count"),
         Column("failed", "failed", "count"),

@@ -27,7 +27,7 @@ def show(context: Context, *, task_id: str) -> None:
 def _document(seen: Snapshot) -> dict[str, object]:
     return {
         **document(seen.row),
-        "by_layer": [layer._asdict() for layer in seen.layers],
+        "by_layer": seen.layers,
         "shards": {int(code): many for code, many in seen.grid.counts.items()},
         "stragglers": seen.stragglers,
         "errors": [row.error for row in seen.errors],

@@ -5,7 +5,7 @@ A job as bars: one for each layer, with rate and eta.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 from celery.bin.base import CeleryCommand
@@ -23,8 +23,8 @@ from celery_pecker.surfaces.console.rendering import STYLES, visible
 from celery_pecker.surfaces.views.phrases import duration, pace
 from celery_sharding.cli.context import NO, UNKNOWN, Context, as_json, of_job
 from celery_sharding.cli.listing import document
-from celery_sharding.ledger.rows import JobRow, LayerRow
-from celery_sharding.model import Outcome, Stage
+from celery_sharding.ledger.rows import JobRow
+from celery_sharding.model import LayerProgress, Outcome, Stage
 from celery_sharding.overview import JobPace, State, verdict
 from celery_sharding.views import STATES, around, percent
 
@@ -41,7 +41,7 @@ class Screen:
         self.pace = JobPace()
 
     def drawn(
-        self, row: JobRow, layers: list[LayerRow], *, high: int = 24
+        self, row: JobRow, layers: Sequence[LayerProgress], *, high: int = 24
     ) -> RenderableType:
         """Return the job as it stands, in at most so many lines."""
         self.pace.see(row)
@@ -66,7 +66,7 @@ class Screen:
             _bar(table, Text("all"), row, pace(rate), Text(duration(eta), "cyan"))
         return Group(_head(row), table)
 
-    def _layer(self, table: Table, row: JobRow, layer: LayerRow) -> None:
+    def _layer(self, table: Table, row: JobRow, layer: LayerProgress) -> None:
         runs = row.stage is Stage.SHARDING and layer.layer == row.layer
         left = max(layer.total - layer.done - layer.failed, 0)
         rate, eta = "", ""
@@ -81,13 +81,11 @@ class Screen:
 
 
 def _bar(
-    table: Table, label: Text, of: JobRow | LayerRow, rate: str, eta: Text
+    table: Table, label: Text, of: JobRow | LayerProgress, rate: str, eta: Text
 ) -> None:
     """Add the bar of a job or a layer: an empty layer is done."""
     ended = of.done + of.failed
-    fraction = (
-        of.progress().fraction if isinstance(of, JobRow) else of.progress.fraction
-    )
+    fraction = of.progress().fraction if isinstance(of, JobRow) else of.fraction
     table.add_row(
         label,
         ProgressBar(
@@ -182,7 +180,9 @@ class Watching:
         self._timeout = timeout
         self.last: JobRow | None = None
 
-    def looks(self) -> Iterator[tuple[JobRow, list[LayerRow]] | DatabaseUnavailable]:
+    def looks(
+        self,
+    ) -> Iterator[tuple[JobRow, Sequence[LayerProgress]] | DatabaseUnavailable]:
         """Yield views of the job, or why there is none, until its end or the timeout.
 
         Raises DatabaseUnavailable when the first look gets no answer, or there was
@@ -226,9 +226,7 @@ def _show_json(context: Context, watching: Watching) -> None:
     for seen in watching.looks():
         if not isinstance(seen, DatabaseUnavailable):
             row, layers = seen
-            context.print_line(
-                {**document(row), "by_layer": [layer._asdict() for layer in layers]}
-            )
+            context.print_line({**document(row), "by_layer": layers})
 
 
 def _show_live(console: Console, watching: Watching) -> None:

@@ -13,7 +13,7 @@ from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.errors import JobCancelled
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.posting import MAX_DELIVERIES, Delivery
+from celery_sharding.ledger.posting import MAX_DELIVERIES, Outgoing
 from celery_sharding.messages.continuation import without_links
 from celery_sharding.settings import ShardingSettings
 
@@ -51,7 +51,7 @@ def report_cancelled(app: Any, ledger: Ledger, task_id: str, *, run: int = 1) ->
     return ledger.outcomes.delivered(task_id, run=run)
 
 
-def context(delivery: Delivery) -> Any:
+def context(delivery: Outgoing) -> Any:
     """Return a request as Celery's backends read it."""
     continuation = delivery.continuation
     if delivery.run > 1:

@@ -10,7 +10,7 @@ from celery.states import FAILURE, REVOKED, SUCCESS
 from celery_pecker.kernel.user_code import call
 from celery_sharding.codec import decode
 from celery_sharding.errors import JobCancelled, JobFailed
-from celery_sharding.ledger.posting import PlannedEdit
+from celery_sharding.ledger.posting import Decided
 from celery_sharding.ledger.reasons import as_celery
 from celery_sharding.model import Outcome
 
@@ -32,7 +32,7 @@ def raised(app: Any, reason: Mapping[str, Any]) -> Exception:
     return made if isinstance(made, Exception) else JobFailed(f"{made!r}")
 
 
-def stored(app: Any, decided: PlannedEdit) -> tuple[Any, str]:
+def stored(app: Any, decided: Decided) -> tuple[Any, str]:
     """Return what Celery's result backend holds of a decided job: result and state."""
     if decided.outcome is Outcome.CANCELLED:
         return JobCancelled(f"the job {decided.task_id} was cancelled"), REVOKED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from celery_sharding.flow.cancelled import report_cancelled
@@ -16,7 +17,7 @@ from celery_sharding.model import Hold, Outcome, Stage
 from celery_sharding.settings import ShardingSettings
 
 
-def serving(app: Any, ledger: Ledger, job: int) -> list[LiveWorker]:
+def serving(app: Any, ledger: Ledger, job: int) -> Sequence[LiveWorker]:
     """Return the live workers that consume from the job's queue, by name.
 
     Only workers that a message can be sent to alone have a ``direct_queue``.
@@ -80,7 +81,7 @@ def send_open_tickets(
     where: dict[str | None, list[tuple[int, int, int]]] = {}
     if even:
         for one in ledger.placements.to_publish(job, slots=slots, resend=resend):
-            where.setdefault(one.queue, []).append((job, one.ticket, one.seq))
+            where.setdefault(one.direct_queue, []).append((job, one.ticket, one.seq))
     else:
         tickets = ledger.tickets.to_publish(job, slots=slots, resend=resend)
         where[None] = [(job, ticket, seq) for ticket, seq in tickets]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from celery_sharding.errors import TooManyFailed
-from celery_sharding.ledger.base import Repository, jsonb
+from celery_sharding.ledger.base import Repository, jsonb, record
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.model import Hold, Outcome, Placement, Stage
 from celery_sharding.policies import from_json, policy_of
@@ -59,7 +59,7 @@ class Advancing(Repository):
         time.
         ``hold``: a ticket that lies idle once Post is next by this.
         """
-        standing = self._standing(job)
+        standing = self._read_one(record(_JobState), "read_job_state", job=job)
         if standing is None:
             return None
         stage, layer, moved = standing.stage, standing.layer, False
@@ -112,21 +112,6 @@ class Advancing(Repository):
             if decided:
                 self._change("decide_followers", job=job)
         return decided
-
-    def _standing(self, job: int) -> _JobState | None:
-        rows = self._run("read_job_state", job=job)
-        if not rows:
-            return None
-        stage, layer, total, options, failed, is_open, following = rows[0]
-        return _JobState(
-            stage=Stage(stage),
-            layer=layer,
-            total=total,
-            options=options,
-            failed=failed,
-            open=is_open,
-            following=following,
-        )
 
     def _refused(self, job: int, standing: _JobState) -> bool:
         """Fail the job if more failed than may; return whether."""

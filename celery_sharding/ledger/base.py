@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from kombu.utils.json import dumps
 from psycopg import errors
@@ -15,9 +15,30 @@ from psycopg.types.json import Jsonb
 from celery_pecker.kernel.database import Database
 from celery_sharding.codec import decode
 from celery_sharding.errors import DatabaseUnavailable
-from celery_sharding.model import Job, Options
+from celery_sharding.model import Code, Job, Options, Outcome, Stage
 from celery_sharding.plan.arguments import Apart
 from celery_sharding.policies import from_json
+
+R = TypeVar("R")
+KINDS: Mapping[str, Callable[[Any], Any]] = {
+    "stage": Stage,
+    "outcome": Outcome,
+    "code": Code,
+    "lost": tuple,
+}
+"""What columns of these names are in Python."""
+
+
+def record(of: Callable[..., R], **others: object) -> Callable[..., R]:
+    """Return what makes a record of a row's columns by name, and of these others."""
+
+    def made(**columns: Any) -> R:
+        for name, kind in KINDS.items():
+            if columns.get(name) is not None:
+                columns[name] = kind(columns[name])
+        return of(**columns, **others)
+
+    return made
 
 
 class Repository:
@@ -33,6 +54,19 @@ class Repository:
     def _run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a statement; tests pass their own time."""
         return self.database.run(label, now=self.now(), **params)
+
+    def _read(self, of: Callable[..., R], label: str, **params: object) -> Sequence[R]:
+        """Return what is made of each row, of its columns by name; see `record`."""
+        return self.database.read(of, label, now=self.now(), **params)
+
+    def _read_one(self, of: Callable[..., R], label: str, **params: object) -> R | None:
+        """Return what is made of the row that there is at most; None for none."""
+        rows = self._read(of, label, **params)
+        return rows[0] if self.database.one_row(label, len(rows)) else None
+
+    def _numbers(self, label: str, **params: object) -> list[int]:
+        """Return the one column of a statement's rows."""
+        return [row[0] for row in self._run(label, **params)]
 
     def _change(self, label: str, **params: object) -> int:
         """Return how many rows a statement changed."""
@@ -90,22 +124,24 @@ class StageLease:
     run: int
     attempts: int
     """How often the stage was begun in this run, this time included."""
+    lease: float
+    """Seconds after which it is another's, unless it is renewed."""
+    deadline_in: float | None = None
+    """Seconds until the job's deadline when it began to be planned; None: none."""
+    total: int = 0
+    """Items of a job at Post, and those that ended well and that failed."""
+    done: int = 0
+    failed: int = 0
 
     @classmethod
-    def begun(cls, row: tuple[Any, ...], **others: Any) -> Self:
-        """Return the lease by the first columns of a row, and by what else it has."""
-        job, epoch, task, call, options, run, attempts = row
+    def begun(cls, *, call: bytes, options: Mapping[str, Any], **others: Any) -> Self:
+        """Return the lease by the columns of its row, and by what else it has."""
         arguments = decode(call)
         return cls(
-            job=job,
-            epoch=epoch,
-            task=task,
             args=tuple(arguments["args"]),
             kwargs=arguments["kwargs"],
             sources=arguments.get("sources", []),
             options=from_json(options),
-            run=run,
-            attempts=attempts,
             **others,
         )
 

@@ -65,8 +65,15 @@ class Grid(NamedTuple):
     """Shards of each code that there is."""
 
 
-Part = tuple[int, int, str, Sequence[int] | None]
-"""Layer, first number, letters; the numbers where they are no unbroken line."""
+class Part(NamedTuple):
+    """Some shards of a layer, as they are read."""
+
+    layer: int
+    first: int
+    """The number of its first shard."""
+    letters: str
+    numbers: Sequence[int] | None = None
+    """Theirs, where they are no unbroken line."""
 
 
 def grid_of(parts: Iterable[Part], *, most: int = CELLS) -> Grid:

@@ -6,9 +6,8 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
@@ -25,30 +24,29 @@ from celery_sharding.ledger.tickets import Tickets
 from celery_sharding.ledger.upkeep import FRESH, LiveWorker, Upkeep
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddressedTicket:
+class AddressedTicket(NamedTuple):
     """A ticket that is to be published, and where."""
 
     ticket: int
     seq: int
-    queue: str | None
+    direct_queue: str | None
     """The queue of the worker whose shards wait; None: that of the job."""
 
 
 class Placements(Repository):
     """Jobs with ``placement="even"``."""
 
-    def serving(self, queues: Sequence[str] | None) -> list[LiveWorker]:
+    def serving(self, queues: Sequence[str] | None) -> Sequence[LiveWorker]:
         """Return the live workers that consume from one of these queues, by name.
 
         None: it is not known which the job's are; then those of any.
         """
-        rows = self._run(
+        return self._read(
+            LiveWorker,
             "serving_executors",
             fresh=FRESH,
             queues=None if queues is None else [*queues],
         )
-        return [LiveWorker(*row) for row in rows]
 
     def orphans(self, *, most: int = 100_000) -> dict[int, list[int]]:
         """Return the open shards, by job, whose worker is gone or has no queue now."""
@@ -77,17 +75,16 @@ class Placements(Repository):
 
         As many as `Tickets.to_publish`; never to a worker that has none of its own.
         """
-        rows = self._run(
-            "tickets_to_publish_by_worker",
-            job=job,
-            slots=slots,
-            resend=resend,
-            fresh=FRESH,
+        return sorted(
+            self._read(
+                AddressedTicket,
+                "tickets_to_publish_by_worker",
+                job=job,
+                slots=slots,
+                resend=resend,
+                fresh=FRESH,
+            )
         )
-        return [
-            AddressedTicket(ticket=ticket, seq=seq, queue=queue)
-            for ticket, seq, queue in sorted(rows)
-        ]
 
 
 PACKAGE = "celery_sharding"

@@ -10,22 +10,12 @@ from typing import Any
 from kombu.utils.json import dumps
 
 from celery_pecker.kernel.errors import LeaseLost
-from celery_sharding.ledger.base import Repository, StageLease
+from celery_sharding.ledger.base import Repository, StageLease, record
 from celery_sharding.model import Planned
 
 ROWS, BYTES = 1_000, 1_000_000
 """Shards and encoded items that one statement writes: it takes a fraction of
 pecker_database_timeout, and no more of a plan is in memory."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanLease(StageLease):
-    """This process plans the job, as long as it renews its lease."""
-
-    deadline_in: float | None
-    """Seconds until the job's deadline when this was asked; None: none."""
-    lease: float
-    """Seconds; the server ends a transaction that is idle for as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,29 +40,22 @@ class _Some:
 class Plans(Repository):
     """Jobs at stage planning."""
 
-    def begin(self, task_id: str, holder: str, lease: float) -> PlanLease | None:
+    def begin(self, task_id: str, holder: str, lease: float) -> StageLease | None:
         """Return the lease to plan a job; None: another process has it.
 
         None: the job is planned already or being planned, follows another, or there is
         no such job. ``lease``: seconds until a silent holder counts as dead.
         """
-        row = self._run_one("begin_plan", task_id=task_id, holder=holder, lease=lease)
-        if row is None:
-            return None
-        *begun, deadline_in = row
-        return PlanLease.begun(
-            (*begun,),
-            task_id=task_id,
-            holder=holder,
-            deadline_in=deadline_in,
-            lease=lease,
+        begun = record(StageLease.begun, task_id=task_id, holder=holder, lease=lease)
+        return self._read_one(
+            begun, "begin_plan", task_id=task_id, holder=holder, lease=lease
         )
 
-    def renew(self, turn: PlanLease, lease: float) -> bool:
+    def renew(self, turn: StageLease, lease: float) -> bool:
         """Renew the turn for that many seconds; return whether it goes on."""
         return self._renew(turn.job, turn.epoch, lease, "planning")
 
-    def write(self, turn: PlanLease, shards: Iterable[Planned]) -> Written:
+    def write(self, turn: StageLease, shards: Iterable[Planned]) -> Written:
         """Write the whole plan and let the job go on, or write nothing.
 
         Shards are numbered from 0 in their order; they are taken one by one and not
@@ -115,7 +98,7 @@ class Plans(Repository):
             )
 
     def _end(
-        self, turn: PlanLease, items: Counter[int], parts: Counter[int]
+        self, turn: StageLease, items: Counter[int], parts: Counter[int]
     ) -> Written:
         written = Written(
             total=items.total(),
@@ -147,7 +130,7 @@ class Plans(Repository):
         return written
 
 
-def _another(turn: PlanLease) -> str:
+def _another(turn: StageLease) -> str:
     return (
         f"job {turn.task_id} is not planned here any more: its epoch is not"
         f" {turn.epoch}, or its stage not planning; nothing was written"

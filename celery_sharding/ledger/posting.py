@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from celery_sharding.ledger.base import Repository, StageLease, jsonb
+from celery_sharding.ledger.base import Repository, StageLease, jsonb, record
 from celery_sharding.model import Outcome, Stage
 
 MAX_DELIVERIES = 3
@@ -15,52 +15,27 @@ anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostLease(StageLease):
-    """This process runs Post, as long as it renews its lease."""
-
-    total: int
-    done: int
-    failed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """An outcome that this process is to report to Celery."""
-
-    job: int
-    task_id: str
-    epoch: int
-    task: str
-    outcome: Outcome
-    value: bytes | None
-    error: Mapping[str, Any] | None
-    run: int
-    attempts: int
-    continuation: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedEdit:
+class Decided:
     """Where a job is, and its outcome if it has one."""
 
     task_id: str
     stage: Stage
     outcome: Outcome | None
-    value: bytes | None
-    error: Mapping[str, Any] | None
+    value: bytes | None = None
+    error: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
-    """A job whose message its holder has to send."""
+class Outgoing(Decided):
+    """A job of which this process is to send a message, or to report the outcome."""
 
     job: int
-    task_id: str
     task: str
-    stage: Stage
-    outcome: Outcome | None
     run: int
     continuation: Mapping[str, Any]
+    epoch: int = 0
+    """Of the report, and how often it was begun."""
+    attempts: int = 0
 
 
 class Posting(Repository):
@@ -68,25 +43,15 @@ class Posting(Repository):
 
     def begin_post(
         self, task_id: str, holder: str, lease: float, *, run: int = 1
-    ) -> PostLease | None:
+    ) -> StageLease | None:
         """Return the lease to run Post; None: another process has it.
 
         None: another does, the job is paused or not there yet, or not any more.
         ``lease``: seconds until a silent holder counts as dead.
         """
-        row = self._run_one(
-            "begin_post", task_id=task_id, holder=holder, lease=lease, run=run
-        )
-        if row is None:
-            return None
-        *begun, total, done, failed = row
-        return PostLease.begun(
-            (*begun,),
-            task_id=task_id,
-            holder=holder,
-            total=total,
-            done=done,
-            failed=failed,
+        begun = record(StageLease.begun, task_id=task_id, holder=holder, lease=lease)
+        return self._read_one(
+            begun, "begin_post", task_id=task_id, holder=holder, lease=lease, run=run
         )
 
     def renew_post(self, job: int, epoch: int, lease: float) -> bool:
@@ -98,7 +63,7 @@ class Posting(Repository):
 
         Names of its holders begin like that: "host:123:".
         """
-        return [row[0] for row in self._run("end_stages", prefix=prefix)]
+        return self._numbers("end_stages", prefix=prefix)
 
     def leave(self, job: int, epoch: int, *, counts: bool) -> bool:
         """Free PreProcess or Post of that epoch for others; return whether.
@@ -109,7 +74,7 @@ class Posting(Repository):
 
     def post_done(
         self,
-        turn: PostLease,
+        turn: StageLease,
         value: bytes | None,
         *,
         error: Mapping[str, Any] | None = None,
@@ -137,25 +102,16 @@ class Posting(Repository):
 
     def delivery(
         self, task_id: str, holder: str, lease: float, *, run: int = 1
-    ) -> Delivery | None:
+    ) -> Outgoing | None:
         """Return what this process is to report to Celery; None: not this process."""
-        row = self._run_one(
-            "begin_delivery", task_id=task_id, holder=holder, lease=lease, run=run
-        )
-        if row is None:
-            return None
-        job, epoch, task, outcome, value, error, run, attempts, continuation = row
-        return Delivery(
-            job=job,
+        begun = record(Outgoing, task_id=task_id, stage=Stage.DELIVERING)
+        return self._read_one(
+            begun,
+            "begin_delivery",
             task_id=task_id,
-            epoch=epoch,
-            task=task,
-            outcome=Outcome(outcome),
-            value=value,
-            error=error,
+            holder=holder,
+            lease=lease,
             run=run,
-            attempts=attempts,
-            continuation=continuation,
         )
 
     def delivered(
@@ -180,39 +136,17 @@ class Posting(Repository):
         rows = self._run("stage_of_job", task_id=task_id)
         return (Stage(rows[0][0]), rows[0][1]) if rows else None
 
-    def decided(self, task_id: str) -> PlannedEdit | None:
+    def decided(self, task_id: str) -> Decided | None:
         """Return a job's outcome, if it has one; None: there is no such job."""
-        rows = self._run("read_outcome", task_id=task_id)
-        if not rows:
-            return None
-        stage, outcome, value, error = rows[0]
-        return PlannedEdit(
-            task_id=task_id,
-            stage=Stage(stage),
-            outcome=None if outcome is None else Outcome(outcome),
-            value=value,
-            error=error,
-        )
+        read = record(Decided, task_id=task_id)
+        return self._read_one(read, "read_outcome", task_id=task_id)
 
-    def sending(self, job: int, *, resend: float) -> list[Outgoing]:
+    def sending(self, job: int, *, resend: float) -> Sequence[Outgoing]:
         """Return the messages that this process is to send now, the followers' too.
 
         ``resend``: seconds after which an untaken message counts as lost.
         """
-        return [
-            Outgoing(
-                job=number,
-                task_id=task_id,
-                task=task,
-                stage=Stage(stage),
-                outcome=None if outcome is None else Outcome(outcome),
-                run=run,
-                continuation=continuation,
-            )
-            for number, task_id, task, stage, outcome, run, continuation in self._run(
-                "send_again", job=job, resend=resend
-            )
-        ]
+        return self._read(record(Outgoing), "send_again", job=job, resend=resend)
 
     def unsent(self, job: int) -> bool:
         """Have the job's message sent anew, since the broker did not take it."""

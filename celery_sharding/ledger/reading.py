@@ -14,19 +14,25 @@ from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.database import Database
 from celery_sharding.codec import decode
 from celery_sharding.errors import DatabaseUnavailable, InstanceNotFound, JobNotFound
-from celery_sharding.ledger.base import Repository
-from celery_sharding.ledger.figures import JobFigures, figures_of
-from celery_sharding.ledger.grid import Grid, grid_of
+from celery_sharding.ledger.base import R, Repository, record
+from celery_sharding.ledger.grid import Grid, Part, grid_of
 from celery_sharding.ledger.rows import (
     ErrorRow,
+    JobFigures,
     JobRow,
-    LayerRow,
     ResultRow,
     ShardRow,
     Totals,
 )
 from celery_sharding.ledger.upkeep import FRESH
-from celery_sharding.model import Code, ItemError, Outcome, Progress, Stage
+from celery_sharding.model import (
+    Code,
+    ItemError,
+    LayerProgress,
+    Outcome,
+    Progress,
+    Stage,
+)
 
 STALL_TIMEOUT = 30.0
 """Seconds after which what is ready or claimed, and does not move, is shown as such."""
@@ -62,7 +68,7 @@ class Reading(Repository):
         super().__init__(database, now)
         self._waits = waits
 
-    def _run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
+    def _read(self, of: Callable[..., R], label: str, **params: object) -> Sequence[R]:
         """Run a statement; retry it if a connection had died since it was last used.
 
         A restart of PostgreSQL an hour ago is no reason to fail a caller now.
@@ -71,7 +77,7 @@ class Reading(Repository):
         until = monotonic() + self._waits
         while True:
             try:
-                return super()._run(label, **params)
+                return super()._read(of, label, **params)
             except DatabaseUnavailable:
                 if not stood and monotonic() >= until:
                     raise
@@ -94,26 +100,26 @@ class Reading(Repository):
         search: str = "",
         most: int = 50,
         before: int | None = None,
-    ) -> list[JobRow]:
+    ) -> Sequence[JobRow]:
         """Return the youngest jobs, or those older than the job `before`.
 
         ``search``: what name, key or task id must contain.
         """
         return self._jobs(open_only=open_only, search=search, most=most, before=before)
 
-    def layers(self, job: int) -> list[LayerRow]:
+    def layers(self, job: int) -> Sequence[LayerProgress]:
         """Return a job's layers, in their order."""
-        return [LayerRow(*row) for row in self._run("list_layers", job=job)]
+        return self._read(LayerProgress, "list_layers", job=job)
 
     def progress(self, task_id: str) -> Progress:
         """Return how far a job is, in two statements; raise JobNotFound."""
         row = self.job(task_id)
-        layers = self.layers(row.leading)
-        return row.progress(tuple(layer.progress for layer in layers))
+        return row.progress(tuple(self.layers(row.leading)))
 
     def grid(self, job: int) -> Grid:
         """Return how all shards of a job stand."""
-        return grid_of(self._run("read_grid", job=job, stall_timeout=STALL_TIMEOUT))
+        parts = self._read(Part, "read_grid", job=job, stall_timeout=STALL_TIMEOUT)
+        return grid_of(parts)
 
     def shards(
         self,
@@ -123,7 +129,7 @@ class Reading(Repository):
         layer: int | None = None,
         after: int = EVERY_SHARD,
         most: int = 100,
-    ) -> list[ShardRow]:
+    ) -> Sequence[ShardRow]:
         """Return shards above `after` by their number, with their derived codes."""
         wanted = [status] if isinstance(status, Code) else status
         codes = None if wanted is None else [int(code) for code in wanted]
@@ -137,27 +143,38 @@ class Reading(Repository):
             raise InstanceNotFound(message)
         return rows[0]
 
-    def stragglers(self, job: int, *, most: int = 20) -> list[ShardRow]:
+    def stragglers(self, job: int, *, most: int = 20) -> Sequence[ShardRow]:
         """Return the shards that were claimed and have not ended, the longest first."""
         return self._shards(job, oldest=True, most=most)
 
     def errors(
         self, job: int, *, after: tuple[int, int] = (-1, -1), most: int = PAGE
-    ) -> list[ErrorRow]:
+    ) -> Sequence[ErrorRow]:
         """Return failed items behind the place (origin, place), in that order."""
         origin, place = after
-        rows = self._run("list_errors", job=job, origin=origin, place=place, most=most)
-        return [_error(row) for row in rows]
+        return self._read(
+            record(_error),
+            "list_errors",
+            job=job,
+            origin=origin,
+            place=place,
+            most=most,
+        )
 
     def results(
         self, job: int, *, after: tuple[int, int] = (-1, -1), most: int = PAGE
-    ) -> list[ResultRow]:
+    ) -> Sequence[ResultRow]:
         """Return results behind the place (shard, at), of bounded size."""
         shard, at = after
-        rows = self._run(
-            "list_results", job=job, shard=shard, at=at, most=most, bytes=PAGE_BYTES
+        return self._read(
+            ResultRow,
+            "list_results",
+            job=job,
+            shard=shard,
+            at=at,
+            most=most,
+            bytes=PAGE_BYTES,
         )
-        return [ResultRow(shard, at, bytes(body)) for shard, at, body in rows]
 
     def each_error(self, task_id: str) -> Iterator[ItemError]:
         """Yield all failed items, one by one, in memory of one page."""
@@ -180,11 +197,25 @@ class Reading(Repository):
 
     def figures(self) -> JobFigures:
         """Return the figures of all jobs for monitoring, in two statements."""
-        return figures_of(self._run("read_figures")[0], self.totals())
+        [row] = self._read(dict[str, Any], "read_figures")
+        totals = self.totals()
+        return JobFigures(
+            stages={one.value: row[one] for one in Stage if one is not Stage.ENDED},
+            outcomes={one.value: getattr(totals, one) for one in Outcome},
+            items={name: row[name] for name in ("total", "done", "failed")},
+            tickets={"held": totals.held, "sent": row["sent"]},
+            paused=totals.paused,
+            oldest=row["oldest"],
+            overdue=row["overdue"],
+            overdue_seconds=row["overdue_seconds"],
+            executors=totals.executors,
+            slots=totals.slots,
+        )
 
     def totals(self) -> Totals:
         """Return the figures of all jobs at once."""
-        return Totals(*self._run("read_totals", fresh=FRESH)[0])
+        [totals] = self._read(Totals, "read_totals", fresh=FRESH)
+        return totals
 
     def _jobs(
         self,
@@ -194,8 +225,9 @@ class Reading(Repository):
         search: str = "",
         most: int = 1,
         before: int | None = None,
-    ) -> list[JobRow]:
-        rows = self._run(
+    ) -> Sequence[JobRow]:
+        return self._read(
+            record(JobRow),
             "list_jobs",
             task_id=task_id,
             open_only=open_only,
@@ -204,17 +236,16 @@ class Reading(Repository):
             before=before,
             fresh=FRESH,
         )
-        return [_job(row) for row in rows]
 
-    def _shards(self, job: int, *, most: int, **asked: object) -> list[ShardRow]:
-        rows = self._run(
+    def _shards(self, job: int, *, most: int, **asked: object) -> Sequence[ShardRow]:
+        return self._read(
+            record(ShardRow),
             "list_shards",
             job=job,
             most=most,
             stall_timeout=STALL_TIMEOUT,
             **{**ANY, **asked},
         )
-        return [ShardRow._make((*row[:2], Code(row[2]), *row[3:])) for row in rows]
 
 
 def _is_text(text: str) -> bool:
@@ -222,43 +253,6 @@ def _is_text(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= one <= "\udfff" for one in text)
 
 
-JOB = tuple(JobRow.__dataclass_fields__)
-
-
-def _job(row: Sequence[Any]) -> JobRow:
-    fields = dict(zip(JOB, row, strict=True))
-    fields["stage"] = Stage(fields["stage"])
-    outcome = fields["outcome"]
-    fields["outcome"] = None if outcome is None else Outcome(outcome)
-    return JobRow(**fields)
-
-
-def _error(row: Sequence[Any]) -> ErrorRow:
-    (
-        origin,
-        place,
-        shard,
-        layer,
-        code,
-        attempt,
-        type_,
-        message,
-        trace,
-        item,
-        worker,
-        at,
-    ) = row
-    error = ItemError(
-        item=None if item is None else decode(bytes(item)),
-        type=type_,
-        message=message,
-        traceback=trace,
-        code=Code(code),
-        attempt=attempt,
-        shard=shard,
-        layer=layer,
-        place=place,
-        worker=worker,
-        at=at,
-    )
-    return ErrorRow(origin, place, error)
+def _error(*, origin: int, place: int, item: bytes | None, **columns: Any) -> ErrorRow:
+    shown = None if item is None else decode(item)
+    return ErrorRow(origin, place, ItemError(item=shown, place=place, **columns))

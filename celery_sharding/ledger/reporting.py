@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from celery_sharding.ledger.base import Repository
+from celery_sharding.ledger.base import Repository, record
 from celery_sharding.model import Stage
 
 SLACK = 1e-9
@@ -24,15 +24,28 @@ class Threshold:
     call: bytes
     """Encoded: args and kwargs."""
     run: int
-    queue: str | None
+    options: Mapping[str, Any]
     continuation: Mapping[str, Any]
-    every: float | None
-    """The part between two thresholds; None: Notify is not asked for."""
-    due: int
-    """Thresholds that were crossed; 0 where Notify is not asked for."""
     notified: int
     ended: int
     total: int
+
+    @property
+    def queue(self) -> str | None:
+        """Where the job's options send its messages, if they say."""
+        return self.options.get("queue")
+
+    @property
+    def every(self) -> float | None:
+        """The part between two thresholds; None: Notify is not asked for."""
+        return self.options.get("notify_every")
+
+    @property
+    def due(self) -> int:
+        """Thresholds that were crossed; 0 where Notify is not asked for."""
+        if not self.every or not self.total:
+            return 0
+        return int(min(self.ended / self.total, 1.0) / self.every + SLACK)
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -55,38 +68,7 @@ class Reporting(Repository):
         Shards that were given back midway count when they are held again: it may be
         less than before, so `notified` is what was reached.
         """
-        rows = self._run("read_progress", job=job)
-        if not rows:
-            return None
-        (
-            task_id,
-            task,
-            stage,
-            call,
-            run,
-            options,
-            continuation,
-            total,
-            notified,
-            ended,
-        ) = rows[0]
-        every = options.get("notify_every")
-        due = int(min(ended / total, 1.0) / every + SLACK) if every and total else 0
-        return Threshold(
-            job=job,
-            task_id=task_id,
-            task=task,
-            stage=Stage(stage),
-            call=call,
-            run=run,
-            queue=options.get("queue"),
-            continuation=continuation,
-            every=every,
-            due=due,
-            notified=notified,
-            ended=ended,
-            total=total,
-        )
+        return self._read_one(record(Threshold, job=job), "read_progress", job=job)
 
     def hold_notify(self, job: int, holder: str, lease: float) -> bool:
         """Lease Notify to that holder for so many seconds; return whether."""

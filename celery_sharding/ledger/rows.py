@@ -98,31 +98,6 @@ class JobRow:
         )
 
 
-class LayerRow(NamedTuple):
-    """A layer at one moment."""
-
-    layer: int
-    total: int
-    done: int
-    failed: int
-    shards: int
-    open: int
-    started_at: datetime | None
-    closed_at: datetime | None
-
-    @property
-    def progress(self) -> LayerProgress:
-        """Return how far it is."""
-        return LayerProgress(
-            layer=self.layer,
-            total=self.total,
-            done=self.done,
-            failed=self.failed,
-            shards=self.shards,
-            open=self.open,
-        )
-
-
 class ShardRow(NamedTuple):
     """A shard at one moment."""
 
@@ -190,3 +165,22 @@ class Totals(NamedTuple):
     """Within a day."""
     failed: int
     cancelled: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFigures:
+    """How all jobs stand at one moment, for monitoring; durations in seconds."""
+
+    stages: Mapping[str, int]
+    """Open jobs by their stage."""
+    outcomes: Mapping[str, int]
+    """Jobs that ended within a day."""
+    items: Mapping[str, int]
+    """Of jobs whose shards run or wait: all, and those that have ended."""
+    tickets: Mapping[str, int]
+    paused: int
+    oldest: float
+    overdue: int
+    overdue_seconds: float
+    executors: int
+    slots: int

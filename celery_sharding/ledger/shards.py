@@ -14,8 +14,8 @@ import psycopg
 
 from celery_sharding.codec import storable
 from celery_sharding.errors import DatabaseUnavailable
-from celery_sharding.ledger.base import Repository
-from celery_sharding.model import Code, Failure, Hold, HoldReply, Shard, Stage, Step
+from celery_sharding.ledger.base import Repository, record
+from celery_sharding.model import Code, Failure, Hold, HoldReply, Shard, Step
 
 LAST = -1
 """Where the value stands that the processor returned at the end."""
@@ -137,7 +137,7 @@ class Shards(Repository):
         after: int = -1,
         hostname: str = "",
         lease: float | None = None,
-    ) -> list[Shard]:
+    ) -> Sequence[Shard]:
         """Return shards that are this hold's alone while it is valid, by their number.
 
         The first runs (202): all of it may be begun, unless a process died over it. A
@@ -149,7 +149,8 @@ class Shards(Repository):
         hold: it was lost, the job is paused, decided, in another layer, or limited to
         fewer tickets.
         """
-        rows = self._run(
+        return self._read(
+            Shard,
             "claim_shards",
             job=hold.job,
             ticket=hold.ticket,
@@ -160,44 +161,6 @@ class Shards(Repository):
             hostname=hostname,
             lease=lease,
         )
-        return [
-            Shard(
-                shard=shard,
-                layer=of,
-                origin=origin,
-                lo=lo,
-                hi=hi,
-                cursor=cursor,
-                ahead=ahead,
-                done=done,
-                failed=failed,
-                deaths=deaths,
-                attempt=attempt,
-                picks=picks,
-                returned=returned,
-                reference=reference,
-                first_claimed=claimed_at,
-                spent=spent,
-            )
-            for (
-                shard,
-                of,
-                origin,
-                lo,
-                hi,
-                cursor,
-                ahead,
-                done,
-                failed,
-                deaths,
-                attempt,
-                picks,
-                returned,
-                reference,
-                claimed_at,
-                spent,
-            ) in rows
-        ]
 
     def items(self, job: int, origins: Sequence[int]) -> dict[int, bytes]:
         """Return what these shards work on, encoded; none where a source has it."""
@@ -237,7 +200,8 @@ class Shards(Repository):
         parameters = columns(steps)
         for _ in range(ROUNDS):
             try:
-                row = self._run_one(
+                reply = self._read_one(
+                    record(HoldReply, held=True),
                     "write_steps",
                     job=hold.job,
                     ticket=hold.ticket,
@@ -247,25 +211,9 @@ class Shards(Repository):
                 )
             except psycopg.errors.UniqueViolation:
                 continue  # nothing was written: by now the other's shards are seen
-            return _reply(row)
+            return reply or HoldReply(held=False)
         message = (
             f"job {hold.job}: numbers for the shards of items that are tried again were"
             f" dealt by others {ROUNDS} times; nothing was written"
         )
         raise DatabaseUnavailable(message)
-
-
-def _reply(row: tuple[object, ...] | None) -> HoldReply:
-    """Return the ledger's reply; no row: another has the ticket."""
-    if row is None:
-        return HoldReply(held=False)
-    stage, paused, concurrency, layer, layer_open, lost = row
-    return HoldReply(
-        held=True,
-        stage=Stage(str(stage)),
-        paused=bool(paused),
-        concurrency=int(concurrency),  # type: ignore[call-overload]  # an integer
-        layer=int(layer),  # type: ignore[call-overload]  # an integer
-        layer_open=int(layer_open),  # type: ignore[call-overload]  # an integer
-        lost=tuple(lost),  # type: ignore[arg-type]  # integers
-    )

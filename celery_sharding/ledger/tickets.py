@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from celery_sharding.codec import decode
-from celery_sharding.ledger.base import Repository
-from celery_sharding.model import Hold, HoldReply, Stage, Turn
+from celery_sharding.ledger.base import Repository, record
+from celery_sharding.model import Hold, HoldReply, Turn
 from celery_sharding.policies import from_json
 
 
@@ -46,7 +46,21 @@ class Tickets(Repository):
         None: another copy of the message was first, or the job takes no ticket now
         (paused, decided, limited to fewer); then it lies idle.
         """
-        row = self._run_one(
+
+        def turn(
+            *, seq: int, options: Mapping[str, Any], call: bytes, **columns: Any
+        ) -> Turn:
+            called: Mapping[str, Any] = decode(call)
+            return Turn(
+                hold=Hold(job=job, ticket=ticket, seq=seq, holder=holder),
+                options=from_json(options),
+                args=tuple(called["args"]),
+                kwargs=called["kwargs"],
+                **columns,
+            )
+
+        return self._read_one(
+            record(turn),
             "take_ticket",
             job=job,
             ticket=ticket,
@@ -55,56 +69,18 @@ class Tickets(Repository):
             hostname=hostname,
             lease=lease,
         )
-        if row is None:
-            return None
-        (
-            raised,
-            task_id,
-            task,
-            run,
-            options,
-            call,
-            continuation,
-            concurrency,
-            paused,
-            layer,
-            layers,
-            stage,
-            deadline_in,
-        ) = row
-        called: Mapping[str, Any] = decode(call)
-        return Turn(
-            hold=Hold(job=job, ticket=ticket, seq=raised, holder=holder),
-            task_id=task_id,
-            task=task,
-            options=from_json(options),
-            args=tuple(called["args"]),
-            kwargs=called["kwargs"],
-            continuation=continuation,
-            concurrency=concurrency,
-            paused=paused,
-            layer=layer,
-            layers=layers,
-            run=run,
-            stage=Stage(stage),
-            deadline_in=deadline_in,
-        )
 
     def renew(self, hold: Hold, lease: float) -> HoldReply:
         """Renew the ticket for that long; return the ledger's reply."""
-        row = self._run_one(
-            "renew_ticket", job=hold.job, ticket=hold.ticket, seq=hold.seq, lease=lease
+        reply = self._read_one(
+            record(HoldReply, held=True),
+            "renew_ticket",
+            job=hold.job,
+            ticket=hold.ticket,
+            seq=hold.seq,
+            lease=lease,
         )
-        if row is None:
-            return HoldReply(held=False)
-        stage, paused, concurrency, layer = row
-        return HoldReply(
-            held=True,
-            stage=Stage(stage),
-            paused=paused,
-            concurrency=concurrency,
-            layer=layer,
-        )
+        return reply or HoldReply(held=False)
 
     def release(self, hold: Hold, *, resend: float = 10.0) -> bool:
         """Free the ticket for the receiver of its message, which the caller publishes.
@@ -155,14 +131,13 @@ class Tickets(Repository):
         rows = self._run("tickets_to_publish", job=job, slots=slots, resend=resend)
         return sorted((ticket, seq) for ticket, seq in rows)
 
-    def resend(self, *, resend: float, most: int) -> list[Overdue]:
+    def resend(self, *, resend: float, most: int) -> Sequence[Overdue]:
         """Mark tickets as sent once more whose message was not taken; return them.
 
         At most so many; those of paused and ended jobs lie idle. Jobs whose shards
         belong to workers are left out: `placements.to_publish` returns theirs.
         """
-        rows = self._run("resend_tickets", resend=resend, most=most)
-        return [Overdue(*row) for row in rows]
+        return self._read(Overdue, "resend_tickets", resend=resend, most=most)
 
     def unsent(self, job: int, tickets: Sequence[tuple[int, int]]) -> int:
         """Let tickets lie idle whose messages the broker did not take.
@@ -182,7 +157,7 @@ class Tickets(Repository):
         Their shards may be claimed again, go on from their cursor, and count a death.
         So do shards that are claimed under no hold, whatever left them.
         """
-        ended = {row[0] for row in self._run("end_expired_holds", job=job, most=most)}
+        ended = self._numbers("end_expired_holds", job=job, most=most)
         return self._freed(ended, None if job is None else [job], died=True)
 
     def end_holds_of(
@@ -193,22 +168,22 @@ class Tickets(Repository):
         Names of holders begin with hostname and pid: "a@host:123:". ``in_hand``: the
         job and shard that it died over, none else counts a death; None: not known.
         """
-        ended = {row[0] for row in self._run("end_holds", job=None, prefix=prefix)}
+        ended = self._numbers("end_holds", job=None, prefix=prefix)
         if not ended:
             return []
-        return self._freed(ended, [*ended], died=True, in_hand=in_hand)
+        return self._freed(ended, ended, died=True, in_hand=in_hand)
 
     def end_all_holds(self, job: int) -> list[int]:
         """End all holds of a job: their holders write nothing more.
 
         It counts as no death; what they had claimed may be claimed again.
         """
-        ended = {row[0] for row in self._run("end_holds", job=job, prefix=None)}
+        ended = self._numbers("end_holds", job=job, prefix=None)
         return self._freed(ended, [job], died=False)
 
     def _freed(
         self,
-        ended: set[int],
+        ended: list[int],
         jobs: list[int] | None,
         *,
         died: bool,
@@ -216,6 +191,7 @@ class Tickets(Repository):
     ) -> list[int]:
         """Free shards without a hold; return these jobs, and those."""
         over, shard = in_hand or (None, None)
-        rows = self._run("free_orphans", jobs=jobs, died=died, over=over, shard=shard)
-        freed = {row[0] for row in rows}
-        return sorted(ended | freed)
+        freed = self._numbers(
+            "free_orphans", jobs=jobs, died=died, over=over, shard=shard
+        )
+        return sorted({*ended, *freed})

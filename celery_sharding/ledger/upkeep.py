@@ -17,6 +17,16 @@ REPORT_INTERVAL = 1.0
 """Seconds between two tellings of how far a job is."""
 AT_ONCE = 20
 """Jobs that one round of the purge takes."""
+PURGED = (
+    *("purge_results", "purge_errors", "purge_items"),
+    *("purge_shards", "purge_tickets", "purge_layers"),
+)
+"""The statements that delete what jobs have."""
+SET_BACK = (
+    *("set_back_tickets", "set_back_shards"),
+    *("set_back_jobs", "set_back_executors"),
+)
+"""The statements that set back instants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +46,13 @@ class LiveWorker:
 class Due:
     """Jobs to be moved on, by their numbers."""
 
-    messages: tuple[int, ...]
+    messages: Sequence[int]
     """Their own message was not taken, or the process at their stage died."""
-    shards: tuple[int, ...]
+    shards: Sequence[int]
     """A ticket is to be sent for them, or their layer is closed."""
-    followers: tuple[int, ...]
+    followers: Sequence[int]
     """They were decided, and those that follow them were not."""
-    reports: tuple[int, ...] = ()
+    reports: Sequence[int] = ()
     """They run, and their progress is to be reported."""
 
     @property
@@ -63,13 +73,11 @@ class Upkeep(Repository):
         ``resend``: seconds after which an untaken message counts as lost.
         """
         return Due(
-            messages=_numbers(self._run("due_messages", resend=resend, most=most)),
-            shards=_numbers(self._run("due_shards", slots=self.slots(), most=most)),
-            followers=_numbers(self._run("due_followers", most=most)),
-            reports=_numbers(
-                self._run(
-                    "due_reports", every=REPORT_INTERVAL, resend=resend, most=most
-                )
+            messages=self._numbers("due_messages", resend=resend, most=most),
+            shards=self._numbers("due_shards", slots=self.slots(), most=most),
+            followers=self._numbers("due_followers", most=most),
+            reports=self._numbers(
+                "due_reports", every=REPORT_INTERVAL, resend=resend, most=most
             ),
         )
 
@@ -124,10 +132,8 @@ class Upkeep(Repository):
         if ahead is None or ahead < STEP:
             return 0.0
         with self.database.transaction():
-            self._change("set_back_tickets", seconds=ahead)
-            self._change("set_back_shards", seconds=ahead)
-            self._change("set_back_jobs", seconds=ahead)
-            self._change("set_back_executors", seconds=ahead)
+            for label in SET_BACK:
+                self._change(label, seconds=ahead)
         return float(ahead)
 
     # The purge
@@ -138,25 +144,14 @@ class Upkeep(Repository):
         At most ``most`` rows of one kind at a time: no other write waits for long. 0:
         nothing is left to purge.
         """
-        jobs = [*_numbers(self._run("forget_jobs", retention=retention, most=AT_ONCE))]
+        jobs = self._numbers("forget_jobs", retention=retention, most=AT_ONCE)
         gone = self._purge(jobs, most) if jobs else 0
         gone += self._change("purge_inputs", retention=retention, most=most)
         return gone + self._change("forget_silent_executors")
 
     def _purge(self, jobs: list[int], most: int) -> int:
-        counts = (
-            self._change("purge_results", jobs=jobs, most=most),
-            self._change("purge_errors", jobs=jobs, most=most),
-            self._change("purge_items", jobs=jobs, most=most),
-            self._change("purge_shards", jobs=jobs, most=most),
-            self._change("purge_tickets", jobs=jobs, most=most),
-            self._change("purge_layers", jobs=jobs, most=most),
-        )
+        counts = [self._change(label, jobs=jobs, most=most) for label in PURGED]
         # The job is what names its rows: it goes last, when none is left.
         if max(counts) < most:
             return sum(counts) + self._change("purge_jobs", jobs=jobs)
         return sum(counts)
-
-
-def _numbers(rows: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(row[0] for row in rows)

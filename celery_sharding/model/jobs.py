@@ -54,6 +54,8 @@ class LayerProgress:
     failed: int
     shards: int
     open: int
+    started_at: datetime | None = None
+    closed_at: datetime | None = None
 
     @property
     def fraction(self) -> float:

@@ -44,7 +44,7 @@ class Shard:
     returned: int = 0
     """Of `done`: those of calls that returned, so that their value is kept."""
     reference: Mapping[str, Any] | None = None
-    first_claimed: datetime | None = None
+    claimed_at: datetime | None = None
     """When it was first claimed in this attempt: shard_deadline counts from there."""
     spent: float = 0.0
     """Seconds since then, by the database's clock, at this claim."""

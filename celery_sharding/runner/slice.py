@@ -226,7 +226,7 @@ class Slice:
         over = self._holding.away or self.stop is Stop.OVER
         return not over and self._holding.stop in GOES_ON
 
-    def _claim(self) -> list[Shard]:
+    def _claim(self) -> Sequence[Shard]:
         sent = monotonic()
         records = self._ledger.shards.claim(
             self._holding.hold,
@@ -250,7 +250,7 @@ class Slice:
         self._layer, self._after = reply.layer, -1
         return True
 
-    def _run_batch(self, records: list[Shard], seconds: float) -> Stop:
+    def _run_batch(self, records: Sequence[Shard], seconds: float) -> Stop:
         """Run claimed shards; those that are not begun are given back."""
         holding, begun = self._holding, monotonic()
         if any(one.deaths for one in records):

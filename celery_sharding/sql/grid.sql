@@ -103,11 +103,11 @@ coded as (
         and (%(layer)s::integer is null or shard.layer = %(layer)s)
         and (not %(oldest)s or shard.status in (201, 202))
 )
-select shard, layer, code, status, origin, coalesce(cardinality(picks), hi - lo), cursor,
-       done, failed, deaths, attempt, hostname, owner, claimed_at, ended_at, not_before,
+select shard, layer, code, status, origin,
+       coalesce(cardinality(picks), hi - lo) as items, cursor, done, failed, deaths, attempt, hostname, owner, claimed_at, ended_at, not_before,
        case when status in (201, 202)
            then extract(epoch from now - claimed_at)::float8
-           else extract(epoch from ended_at - claimed_at)::float8 end
+           else extract(epoch from ended_at - claimed_at)::float8 end as spent
 from coded
 where %(codes)s::integer[] is null or code = any (%(codes)s)
 order by case when %(oldest)s then claimed_at end, shard

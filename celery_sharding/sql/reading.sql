@@ -30,9 +30,10 @@ living as materialized (
     cross join clock
     where executor.seen_at > clock.now - %(fresh)s * interval '1 second'
 )
-select clock.now, own.job, listed.job as lead, own.task_id, listed.leader, own.task,
+select clock.now, own.job, listed.job as leading, own.task_id, listed.leader, own.task,
        own.key,
-       case when own.stage in ('delivering', 'ended') then own.stage else job.stage end,
+       case when own.stage in ('delivering', 'ended') then own.stage else job.stage end
+           as stage,
        own.outcome, job.run, job.paused, job.concurrency, job.layer, job.layers,
        job.total, counted.done, counted.failed, job.options, own.error,
        own.submitted_at, job.planned_at, counted.started_at, counted.closed_at,
@@ -89,8 +90,8 @@ open as materialized (
     ) as part
     group by part.layer
 )
-select layer.layer, layer.total, layer.done + coalesce(open.done, 0),
-       layer.failed + coalesce(open.failed, 0), layer.shards, layer.open,
+select layer.layer, layer.total, layer.done + coalesce(open.done, 0) as done,
+       layer.failed + coalesce(open.failed, 0) as failed, layer.shards, layer.open,
        layer.started_at, layer.closed_at
 from clock
 join {schema}.pecker_layers as layer on layer.job = %(job)s
@@ -231,9 +232,10 @@ sent as materialized (
 select open.submitted, open.planning, open.sharding, open.posting, open.delivering,
        coalesce(extract(epoch from clock.now - (select oldest.submitted_at from oldest)), 0)
            ::float8 as oldest,
-       items.total, items.done, items.failed, sent.tickets,
-       lapsed.tickets + lost.tickets,
-       coalesce(extract(epoch from clock.now - least(lapsed.since, lost.since)), 0)::float8
+       items.total, items.done, items.failed, sent.tickets as sent,
+       lapsed.tickets + lost.tickets as overdue,
+       coalesce(extract(epoch from clock.now - least(lapsed.since, lost.since)), 0)
+           ::float8 as overdue_seconds
 from clock
 cross join open
 cross join items

@@ -21,7 +21,7 @@ from celery_sharding.codec import decode
 from celery_sharding.flow.failure import raised
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.ledger.posting import Delivery
+from celery_sharding.ledger.posting import Outgoing
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages.abandoning import retrying
 from celery_sharding.stages.lease_renewal import LeaseRenewal
@@ -91,7 +91,7 @@ def deliver(app: Any, ledger: Ledger, task_id: str, *, run: int) -> Any:
     return outcome_of(app, delivery)
 
 
-def outcome_of(app: Any, delivery: Delivery) -> Any:
+def outcome_of(app: Any, delivery: Outgoing) -> Any:
     """Return the value of a job, or raise its failure."""
     if delivery.run > 1:
         forget(app, delivery.task, delivery.task_id)

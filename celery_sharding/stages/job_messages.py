@@ -18,7 +18,7 @@ from celery_sharding.errors import ItemNotSerializable, JobFailed
 from celery_sharding.flow.cancelled import report_cancelled
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.ledger.posting import PostLease
+from celery_sharding.ledger.base import StageLease
 from celery_sharding.ledger.reading import Reading
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.messages import RESENT, RUN, SENT_BY, from_request
@@ -79,7 +79,7 @@ def post(
 
 
 def _run(
-    ledger: Ledger, processor: Processor, turn: PostLease
+    ledger: Ledger, processor: Processor, turn: StageLease
 ) -> tuple[bytes | None, Exception | None]:
     """Return what Post returned, encoded, or what it raised."""
     if turn.attempts > BEGUN:
@@ -106,7 +106,7 @@ def _run(
         return None, refused
 
 
-def _call(ledger: Ledger, processor: Processor, turn: PostLease) -> Any:
+def _call(ledger: Ledger, processor: Processor, turn: StageLease) -> Any:
     assert processor.post_process is not None  # noqa: S101  # asked before
     reading = Reading(ledger.database, ledger.now, waits=WAITS)
     return processor.post_process(
@@ -118,7 +118,7 @@ def _call(ledger: Ledger, processor: Processor, turn: PostLease) -> Any:
 
 def _written(
     ledger: Ledger,
-    turn: PostLease,
+    turn: StageLease,
     body: bytes | None,
     failure: Exception | None,
     lease: float,

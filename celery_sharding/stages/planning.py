@@ -15,7 +15,8 @@ from celery_sharding.errors import JobDeadlineExceeded, JobFailed, Misconfigured
 from celery_sharding.flow import advance_job, serving
 from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.ledger.plans import PlanLease, Written
+from celery_sharding.ledger.base import StageLease
+from celery_sharding.ledger.plans import Written
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.ledger.submissions import ITEMS, names_items
 from celery_sharding.model import Outcome, Placement
@@ -99,7 +100,7 @@ def plan(
     return written is not None
 
 
-def _stopped(app: Any, ledger: Ledger, turn: PlanLease, renewal: LeaseRenewal) -> bool:
+def _stopped(app: Any, ledger: Ledger, turn: StageLease, renewal: LeaseRenewal) -> bool:
     """Leave the job to another worker unless it is decided; return False."""
     ledger.close()  # it may have been in the middle of a statement
     if not renewal.lost:
@@ -116,7 +117,7 @@ class _Call:
         self,
         app: Any,
         processor: Processor,
-        turn: PlanLease,
+        turn: StageLease,
         ledger: Ledger,
         interruption: Interruption,
     ) -> None:
@@ -201,7 +202,7 @@ def _with_items(ledger: Ledger, argument: Any) -> Any:
 
 
 def _write(
-    ledger: Ledger, turn: PlanLease, spool: Spool, renewal: LeaseRenewal
+    ledger: Ledger, turn: StageLease, spool: Spool, renewal: LeaseRenewal
 ) -> Written | None:
     """Return the plan that stands. A ledger that does not answer is asked again."""
     try:
@@ -212,7 +213,7 @@ def _write(
         return None
 
 
-def _fail(app: Any, ledger: Ledger, turn: PlanLease, failure: BaseException) -> bool:
+def _fail(app: Any, ledger: Ledger, turn: StageLease, failure: BaseException) -> bool:
     """Fail the job, unless another process has it by now; return whether."""
     reason = reason_of(judged(failure, f"PreProcess of {turn.task}"))
     with ledger.plans.bounded(BRIEFLY):

@@ -11,7 +11,8 @@ from celery_pecker.kernel.errors import DatabaseUnavailable, LeaseLost
 from celery_pecker.testing import eventually
 from celery_sharding.codec import encode_items
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.plans import PlanLease, Written
+from celery_sharding.ledger.base import StageLease
+from celery_sharding.ledger.plans import Written
 from celery_sharding.model import Planned
 from tests.integration.sharding.conftest import Time as StepTime
 
@@ -21,7 +22,7 @@ LEASE = 15.0
 TABLES = ("layers", "shards", "items", "tickets")
 
 
-def begun(ledger: Ledger, task_id: str, holder: str = "host:1:a") -> PlanLease:
+def begun(ledger: Ledger, task_id: str, holder: str = "host:1:a") -> StageLease:
     """Return the turn of a planner that gets one."""
     turn = ledger.plans.begin(task_id, holder, LEASE)
     assert turn is not None

@@ -12,7 +12,7 @@ RESEND = 10.0
 def summoned(ledger: Ledger, job: int) -> list[str | None]:
     """Return where tickets are sent to."""
     told = ledger.placements.to_publish(job, slots=ledger.upkeep.slots(), resend=RESEND)
-    return sorted((one.queue for one in told), key=str)
+    return sorted((one.direct_queue for one in told), key=str)
 
 
 def take(ledger: Ledger, job: int, hostname: str) -> Turn:

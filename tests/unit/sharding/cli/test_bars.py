@@ -9,16 +9,15 @@ from rich.console import Console
 
 from celery_sharding.cli.errors import item, short
 from celery_sharding.cli.watch import Screen, line
-from celery_sharding.ledger.rows import LayerRow
-from celery_sharding.model import Outcome, Stage
+from celery_sharding.model import LayerProgress, Outcome, Stage
 from celery_sharding.views import around, percent
 from tests.unit.sharding.overview.jobs import NOW, job_row
 
 
-def layers(number: int, *, running: int = 0) -> list[LayerRow]:
+def layers(number: int, *, running: int = 0) -> list[LayerProgress]:
     """Return layers of 500 items, of which those before the running one are done."""
     return [
-        LayerRow(
+        LayerProgress(
             layer=nth,
             total=500,
             done=499 if nth < running else 100 if nth == running else 0,
