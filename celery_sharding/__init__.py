@@ -39,12 +39,12 @@ Not promised
     and its error are recorded once. That order between items of a layer means anything.
 
 Where things are
-    decide       ``plan/``, ``layers``, ``sources/``, ``policies``, ``window/`` (pure)
+    decide       ``plan/``, ``layers``, ``sources/``, ``policies`` (pure)
     remember     ``ledger/`` and ``sql/``
-    move on      ``flow/``, ``stages/``, ``sweeper/``, ``messages/``
+    move on      ``flow/``, ``stages/``, ``sweeper``, ``messages``
     run          ``runner/``, ``worker/``
     call         ``app``, ``canvas/``
-    look         ``overview/``, ``cli/``, ``flower/``
+    look         ``overview``, ``views``, ``cli/``, ``flower/``
 """
 
 from __future__ import annotations

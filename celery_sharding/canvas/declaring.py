@@ -11,10 +11,10 @@ from celery.app import base as celerys
 from celery.utils.threads import LocalStack
 from kombu.utils.imports import symbol_by_name
 
-from celery_sharding.canvas.overrides import NAMES, applied
 from celery_sharding.canvas.task import ShardedTask
 from celery_sharding.errors import Misconfigured
 from celery_sharding.model import Options
+from celery_sharding.policies import NAMES, applied
 from celery_sharding.processor import Processor, check_code
 
 OURS = {"key", "gate", "throttle"}

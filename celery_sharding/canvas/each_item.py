@@ -20,12 +20,11 @@ from celery.canvas import Signature
 from celery.exceptions import Ignore, Reject, Retry
 
 from celery_pecker.kernel.clock import SYSTEM
-from celery_sharding.canvas.overrides import applied
-from celery_sharding.canvas.signature import EACH, EACH_THEN
+from celery_sharding.canvas.signature import EACH, EACH_THEN, refuse_rate_limit
 from celery_sharding.canvas.task import WHERE, ShardedTask
-from celery_sharding.canvas.task_options import refuse_rate_limit
 from celery_sharding.errors import ProcessorNotRegistered, ShardingError
 from celery_sharding.model import ItemError, Job, Options
+from celery_sharding.policies import applied
 from celery_sharding.processor import Processor
 
 if TYPE_CHECKING:

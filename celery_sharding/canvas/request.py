@@ -17,7 +17,7 @@ from celery.worker.state import task_ready
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_sharding import flow
-from celery_sharding.canvas.submission import SUBMITTED
+from celery_sharding.canvas.sending import SUBMITTED
 from celery_sharding.errors import PeckerError
 from celery_sharding.ledger import at
 from celery_sharding.messages import RESENT, SENT_BY

@@ -19,7 +19,7 @@ from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.kernel.clock import monotonic
 from celery_sharding import flow
 from celery_sharding.errors import PeckerError
-from celery_sharding.flow.failure import stored
+from celery_sharding.flow.outcomes import stored
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Code, ItemError, Progress, Stage
 

@@ -22,17 +22,23 @@ from celery_pecker.kernel.clock import SYSTEM
 from celery_sharding import flow, runner, stages
 from celery_sharding.canvas import eager, inline
 from celery_sharding.canvas.listed_sources import joined, to_be_listed
-from celery_sharding.canvas.overrides import applied, difference
 from celery_sharding.canvas.result import ShardedResult
-from celery_sharding.canvas.sending import REFUSED, Sender, as_refused, recorded
+from celery_sharding.canvas.sending import (
+    REFUSED,
+    Call,
+    Sender,
+    as_refused,
+    recorded,
+    submit,
+)
 from celery_sharding.canvas.signature import KIND, ShardedSignature
-from celery_sharding.canvas.submission import Call, submit
 from celery_sharding.codec import REFUSALS
 from celery_sharding.errors import DatabaseUnavailable, ItemNotSerializable, PeckerError
 from celery_sharding.ledger import at
 from celery_sharding.messages import OPTIONS, RUN, SENT_BY, from_request
 from celery_sharding.model import Options
 from celery_sharding.plan.arguments import HEADER, split
+from celery_sharding.policies import applied, difference
 from celery_sharding.processor import Processor, check_code
 from celery_sharding.runner.shard_worker import executor_of
 

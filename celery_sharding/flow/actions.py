@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from celery_sharding.flow.holder import prefix_of
 from celery_sharding.flow.next_step import advance_job
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.model import Outcome, Stage
+from celery_sharding.process import prefix_of
 
 
 def pause(app: Any, ledger: Ledger, task_id: str) -> None:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from celery_sharding.flow.cancelled import report_cancelled
+from celery_sharding.flow.outcomes import report_cancelled
 from celery_sharding.flow.progress import report_progress
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.advancing import Advanced
 from celery_sharding.ledger.posting import Outgoing
 from celery_sharding.ledger.upkeep import LiveWorker
-from celery_sharding.messages import send_job, send_tickets, wait_of
-from celery_sharding.messages.route import queues_of
+from celery_sharding.messages import queues_of, send_job, send_tickets, wait_of
 from celery_sharding.model import Hold, Outcome, Stage
 from celery_sharding.settings import ShardingSettings
 
 
-def serving(app: Any, ledger: Ledger, job: int) -> Sequence[LiveWorker]:
+def serving(app: Any, ledger: Ledger, job: int) -> list[LiveWorker]:
     """Return the live workers that consume from the job's queue, by name.
 
     Only workers that a message can be sent to alone have a ``direct_queue``.

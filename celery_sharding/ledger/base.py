@@ -55,9 +55,9 @@ class Repository:
         """Return the rows of a statement; tests pass their own time."""
         return self.database.run(label, now=self.now(), **params)
 
-    def _read(self, of: Callable[..., R], label: str, **params: object) -> Sequence[R]:
+    def _read(self, of: Callable[..., R], label: str, **params: object) -> list[R]:
         """Return what is made of each row, of its columns by name; see `record`."""
-        return self.database.read(of, label, now=self.now(), **params)
+        return [*self.database.read(of, label, now=self.now(), **params)]
 
     def _read_one(self, of: Callable[..., R], label: str, **params: object) -> R | None:
         """Return what is made of the row that there is at most; None for none."""

@@ -36,7 +36,7 @@ class AddressedTicket(NamedTuple):
 class Placements(Repository):
     """Jobs with ``placement="even"``."""
 
-    def serving(self, queues: Sequence[str] | None) -> Sequence[LiveWorker]:
+    def serving(self, queues: Sequence[str] | None) -> list[LiveWorker]:
         """Return the live workers that consume from one of these queues, by name.
 
         None: it is not known which the job's are; then those of any.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,7 +141,7 @@ class Posting(Repository):
         read = record(Decided, task_id=task_id)
         return self._read_one(read, "read_outcome", task_id=task_id)
 
-    def sending(self, job: int, *, resend: float) -> Sequence[Outgoing]:
+    def sending(self, job: int, *, resend: float) -> list[Outgoing]:
         """Return the messages that this process is to send now, the followers' too.
 
         ``resend``: seconds after which an untaken message counts as lost.

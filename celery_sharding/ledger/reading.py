@@ -68,7 +68,7 @@ class Reading(Repository):
         super().__init__(database, now)
         self._waits = waits
 
-    def _read(self, of: Callable[..., R], label: str, **params: object) -> Sequence[R]:
+    def _read(self, of: Callable[..., R], label: str, **params: object) -> list[R]:
         """Run a statement; retry it if a connection had died since it was last used.
 
         A restart of PostgreSQL an hour ago is no reason to fail a caller now.
@@ -100,14 +100,14 @@ class Reading(Repository):
         search: str = "",
         most: int = 50,
         before: int | None = None,
-    ) -> Sequence[JobRow]:
+    ) -> list[JobRow]:
         """Return the youngest jobs, or those older than the job `before`.
 
         ``search``: what name, key or task id must contain.
         """
         return self._jobs(open_only=open_only, search=search, most=most, before=before)
 
-    def layers(self, job: int) -> Sequence[LayerProgress]:
+    def layers(self, job: int) -> list[LayerProgress]:
         """Return a job's layers, in their order."""
         return self._read(LayerProgress, "list_layers", job=job)
 
@@ -129,7 +129,7 @@ class Reading(Repository):
         layer: int | None = None,
         after: int = EVERY_SHARD,
         most: int = 100,
-    ) -> Sequence[ShardRow]:
+    ) -> list[ShardRow]:
         """Return shards above `after` by their number, with their derived codes."""
         wanted = [status] if isinstance(status, Code) else status
         codes = None if wanted is None else [int(code) for code in wanted]
@@ -143,13 +143,13 @@ class Reading(Repository):
             raise InstanceNotFound(message)
         return rows[0]
 
-    def stragglers(self, job: int, *, most: int = 20) -> Sequence[ShardRow]:
+    def stragglers(self, job: int, *, most: int = 20) -> list[ShardRow]:
         """Return the shards that were claimed and have not ended, the longest first."""
         return self._shards(job, oldest=True, most=most)
 
     def errors(
         self, job: int, *, after: tuple[int, int] = (-1, -1), most: int = PAGE
-    ) -> Sequence[ErrorRow]:
+    ) -> list[ErrorRow]:
         """Return failed items behind the place (origin, place), in that order."""
         origin, place = after
         return self._read(
@@ -163,7 +163,7 @@ class Reading(Repository):
 
     def results(
         self, job: int, *, after: tuple[int, int] = (-1, -1), most: int = PAGE
-    ) -> Sequence[ResultRow]:
+    ) -> list[ResultRow]:
         """Return results behind the place (shard, at), of bounded size."""
         shard, at = after
         return self._read(
@@ -225,7 +225,7 @@ class Reading(Repository):
         search: str = "",
         most: int = 1,
         before: int | None = None,
-    ) -> Sequence[JobRow]:
+    ) -> list[JobRow]:
         return self._read(
             record(JobRow),
             "list_jobs",
@@ -237,7 +237,7 @@ class Reading(Repository):
             fresh=FRESH,
         )
 
-    def _shards(self, job: int, *, most: int, **asked: object) -> Sequence[ShardRow]:
+    def _shards(self, job: int, *, most: int, **asked: object) -> list[ShardRow]:
         return self._read(
             record(ShardRow),
             "list_shards",

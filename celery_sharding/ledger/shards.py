@@ -137,7 +137,7 @@ class Shards(Repository):
         after: int = -1,
         hostname: str = "",
         lease: float | None = None,
-    ) -> Sequence[Shard]:
+    ) -> list[Shard]:
         """Return shards that are this hold's alone while it is valid, by their number.
 
         The first runs (202): all of it may be begun, unless a process died over it. A

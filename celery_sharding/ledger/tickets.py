@@ -131,7 +131,7 @@ class Tickets(Repository):
         rows = self._run("tickets_to_publish", job=job, slots=slots, resend=resend)
         return sorted((ticket, seq) for ticket, seq in rows)
 
-    def resend(self, *, resend: float, most: int) -> Sequence[Overdue]:
+    def resend(self, *, resend: float, most: int) -> list[Overdue]:
         """Mark tickets as sent once more whose message was not taken; return them.
 
         At most so many; those of paused and ended jobs lie idle. Jobs whose shards

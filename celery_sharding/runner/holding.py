@@ -16,7 +16,7 @@ from celery_pecker.kernel.lease import TrustWindow
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, HoldReply, Shard, Stage, Step, Turn
-from celery_sharding.process_end import ended_by_signal
+from celery_sharding.process import ended_by_signal
 from celery_sharding.runner.shard_worker import ShardWorker
 from celery_sharding.runner.step_writer import Stop
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from celery_sharding.process_end import process_end
+from celery_sharding.process import process_end
 
 
 def attempt(

@@ -15,7 +15,7 @@ from celery_sharding.runner.result_buffer import Known
 from celery_sharding.runner.shard import Shard
 from celery_sharding.runner.shard_run import NOTHING, ShardRun
 from celery_sharding.runner.step_writer import StepWriter, Stop, Work
-from celery_sharding.window import WHOLE
+from celery_sharding.runner.window import WHOLE
 
 logger = logging.getLogger(__name__)
 

@@ -31,8 +31,8 @@ from celery_sharding.runner import failures
 from celery_sharding.runner.limits import Limits
 from celery_sharding.runner.result_buffer import Known, ResultBuffer
 from celery_sharding.runner.step_writer import StepWriter, Stop, Work
+from celery_sharding.runner.window import Window
 from celery_sharding.sources import Unreadable
-from celery_sharding.window import Window
 
 MOST_ASKED = 1_000
 """How often an item is retried, at most, because its code asks for it."""

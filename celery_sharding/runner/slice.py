@@ -226,7 +226,7 @@ class Slice:
         over = self._holding.away or self.stop is Stop.OVER
         return not over and self._holding.stop in GOES_ON
 
-    def _claim(self) -> Sequence[Shard]:
+    def _claim(self) -> list[Shard]:
         sent = monotonic()
         records = self._ledger.shards.claim(
             self._holding.hold,

@@ -29,7 +29,7 @@ from celery_sharding.errors import DatabaseUnavailable, ProcessorNotRegistered
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.messages import as_called, send_tickets
 from celery_sharding.model import Hold, Job, Placement, Turn
-from celery_sharding.process_end import ended_by_signal, process_end
+from celery_sharding.process import ended_by_signal, process_end
 from celery_sharding.processor import Processor
 from celery_sharding.runner.holding import Holding
 from celery_sharding.runner.hung_item import HungItem

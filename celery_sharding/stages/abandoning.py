@@ -18,7 +18,7 @@ from celery.exceptions import Ignore, Reject, Retry
 from celery_pecker.kernel.user_code import call_logging_errors, shown
 from celery_sharding.errors import DatabaseUnavailable, JobFailed
 from celery_sharding.ledger import Ledger
-from celery_sharding.process_end import process_end
+from celery_sharding.process import process_end
 
 Answer = TypeVar("Answer")
 PAUSE = 1.0

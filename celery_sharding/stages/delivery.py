@@ -18,10 +18,10 @@ from celery.exceptions import Ignore
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.codec import decode
-from celery_sharding.flow.failure import raised
-from celery_sharding.flow.holder import holder_name
+from celery_sharding.flow.outcomes import raised
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.posting import Outgoing
+from celery_sharding.process import holder_name
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages.abandoning import retrying
 from celery_sharding.stages.lease_renewal import LeaseRenewal

@@ -15,20 +15,20 @@ from celery.exceptions import Ignore
 from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.codec import decode, encode
 from celery_sharding.errors import ItemNotSerializable, JobFailed
-from celery_sharding.flow.cancelled import report_cancelled
-from celery_sharding.flow.holder import holder_name
+from celery_sharding.flow.outcomes import report_cancelled
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.base import StageLease
 from celery_sharding.ledger.reading import Reading
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.messages import RESENT, RUN, SENT_BY, from_request
 from celery_sharding.model import Outcome, Stage
+from celery_sharding.process import holder_name
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages import delivery, planning
 from celery_sharding.stages.abandoning import free_abandoned, judged, leaving, retrying
-from celery_sharding.stages.interrupting import Worker
 from celery_sharding.stages.notifying import notify
+from celery_sharding.stages.planning import Worker
 
 logger = logging.getLogger(__name__)
 

@@ -10,11 +10,10 @@ from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.codec import decode
 from celery_sharding.errors import JobNotFound
-from celery_sharding.flow.holder import holder_name
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.reporting import Threshold
 from celery_sharding.model import Job
-from celery_sharding.process_end import process_end
+from celery_sharding.process import holder_name, process_end
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages.lease_renewal import LeaseRenewal

@@ -21,8 +21,8 @@ from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.kernel.pools import GLANCE, PartStep, is_cold, kind_of, spawns
 from celery_sharding import flow
 from celery_sharding.errors import DatabaseUnavailable, Misconfigured
-from celery_sharding.flow.holder import prefix_of
 from celery_sharding.ledger import Ledger, at
+from celery_sharding.process import prefix_of
 from celery_sharding.runner.shard_worker import ShardWorker, register_process
 
 

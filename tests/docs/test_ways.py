@@ -13,7 +13,7 @@ ROW = re.compile(r"^\|[^`|]*\|? `([\w/]+\.\w+)` \|((?: `\w+`,?)*) ?\|", re.MULTI
 PART = re.compile(r"^## (.+)$", re.MULTILINE)
 MOST = {
     "A slot: from its row": 19,
-    "An item: from its row": 25,
+    "An item: from its row": 19,
     "An outbox row: from the call": 16,
 }
 """Files of a way; more are too many to keep in mind."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from celery_sharding.window import DEATHS, PARTS, WHOLE, Window
+from celery_sharding.runner.window import DEATHS, PARTS, WHOLE, Window
 
 FLUSH = 0.5
 

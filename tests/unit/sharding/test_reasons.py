@@ -9,7 +9,7 @@ import pytest
 from celery import Celery
 
 from celery_sharding import TooManyFailed
-from celery_sharding.flow.failure import raised
+from celery_sharding.flow.outcomes import raised
 from celery_sharding.ledger.reasons import LONGEST, reason_of
 
 

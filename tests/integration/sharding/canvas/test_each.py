@@ -12,7 +12,7 @@ from celery import Celery, chain, chord, group
 
 from celery_sharding import Sharding, sharded
 from celery_sharding.errors import Misconfigured
-from celery_sharding.messages.route import route_of
+from celery_sharding.messages import route_of
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
 

@@ -19,7 +19,7 @@ from celery_sharding import (
     ShardedTask,
     Sharding,
     flow,
-    process_end,
+    process,
     stages,
     sweeper,
 )
@@ -351,7 +351,7 @@ def test_a_post_that_asks_for_a_retry_has_failed(
 
 @pytest.mark.parametrize(
     "end",
-    [*(kind(0) for kind in process_end.ENDS), SystemExit(signal.SIGTERM - 256)],
+    [*(kind(0) for kind in process.ENDS), SystemExit(signal.SIGTERM - 256)],
     ids=["shutdown", "terminate", "sigterm"],
 )
 def test_a_worker_that_ends_in_post_has_not_failed_the_job(

@@ -12,7 +12,7 @@ from celery import Celery
 from celery_pecker.kernel.clock import pause
 from celery_sharding import Shard, Sharding, flow
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.messages.route import queues_of, to_worker
+from celery_sharding.messages import queues_of, to_worker
 from celery_sharding.runner import work
 from celery_sharding.runner.shard_worker import register_process
 from tests.integration.sharding.placement.conftest import Owners, Placed

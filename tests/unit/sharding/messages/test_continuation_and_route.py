@@ -13,9 +13,7 @@ from kombu import Queue
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_sharding.canvas.each_item import _seconds
-from celery_sharding.messages import from_request
-from celery_sharding.messages.continuation import wait_of, without_links
-from celery_sharding.messages.route import route_of
+from celery_sharding.messages import from_request, route_of, wait_of, without_links
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from celery_sharding import codec
-from celery_sharding.canvas.lists import ItemOutcomes
+from celery_sharding.canvas.eager import ItemOutcomes
 from celery_sharding.model import Code, Options, Planned
 from celery_sharding.policies import Retry
 from celery_sharding.runner import Shard, StepList, Stop

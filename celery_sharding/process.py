@@ -1,14 +1,28 @@
-"""Whether an error is of the code that raised it, or ends the process around it."""
+"""This process: its name as a holder, and whether an error ends it."""
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 import sys
 
 from billiard import common
 from celery.exceptions import WorkerShutdown, WorkerTerminate
 
+from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.user_code import BY_SIGNAL
+
+
+def holder_name() -> str:
+    """Return a unique name: hostname, pid and a random part."""
+    return f"{prefix_of(os.getpid())}{new_tag()}"
+
+
+def prefix_of(process: int) -> str:
+    """Return how the names of a process of this host begin."""
+    return f"{socket.gethostname()}:{process}:"
+
 
 ENDS = (WorkerShutdown, WorkerTerminate)
 """A worker's own way out, raised in whatever runs."""

@@ -1,23 +1,53 @@
-"""Report to Celery that a job was cancelled: chain, chord, links and callers."""
+"""An outcome as Celery has it: the exception of a failure; a job that was cancelled."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from celery.app.task import Context
-from celery.states import REVOKED
+from celery.states import FAILURE, REVOKED, SUCCESS
 from kombu.exceptions import OperationalError
 
-from celery_pecker.kernel.user_code import call_logging_errors
-from celery_sharding.errors import JobCancelled
-from celery_sharding.flow.holder import holder_name
+from celery_pecker.kernel.user_code import call, call_logging_errors
+from celery_sharding.codec import decode
+from celery_sharding.errors import JobCancelled, JobFailed
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.posting import MAX_DELIVERIES, Outgoing
-from celery_sharding.messages.continuation import without_links
+from celery_sharding.ledger.posting import MAX_DELIVERIES, Decided, Outgoing
+from celery_sharding.ledger.reasons import as_celery
+from celery_sharding.messages import without_links
+from celery_sharding.model import Outcome
+from celery_sharding.process import holder_name
 from celery_sharding.settings import ShardingSettings
 
 logger = logging.getLogger(__name__)
+
+
+def raised(app: Any, reason: Mapping[str, Any]) -> Exception:
+    """Return the exception of a failure that stands in the ledger.
+
+    Of a class that this process does not know, or whose arguments are other ones,
+    Celery makes one of the same name.
+    """
+    message = str(reason.get("message", ""))
+    made: BaseException = call(
+        "making a stored failure's exception",
+        JobFailed(message),
+        app.backend.exception_to_python,
+        as_celery(reason),
+    )
+    # A class that ends processes is none that a worker may meet.
+    return made if isinstance(made, Exception) else JobFailed(f"{made!r}")
+
+
+def stored(app: Any, decided: Decided) -> tuple[Any, str]:
+    """Return what Celery's result backend holds of a decided job: result and state."""
+    if decided.outcome is Outcome.CANCELLED:
+        return JobCancelled(f"the job {decided.task_id} was cancelled"), REVOKED
+    if decided.error is not None:
+        return raised(app, decided.error), FAILURE
+    return (None if decided.value is None else decode(decided.value)), SUCCESS
 
 
 def report_cancelled(app: Any, ledger: Ledger, task_id: str, *, run: int = 1) -> bool:
