@@ -41,20 +41,33 @@ def play(
     for name in names:
         console.print()
         with Plain(scene, console):
-            if name == "customers":
-                failed = _customers(scene, base, console)
-            elif name == "rush":
-                failed = _rush(given, scene, base, console)
-            elif name == "airports":
-                failed = _airports(scene, base, console)
-            elif name == "outbox":
-                failed = _outbox(given, scene, base, console)
-            else:
-                failed = _groomer(given, scene, base, console)
+            try:
+                failed = _act(name, given, scene, base, console)
+            except AssertionError as error:  # what was awaited, and never came
+                failed = [f"{name}: {error}"]
         for failure in failed:
             console.print(f"FAILED: {failure}", style="bold red")
         failures += failed
     return failures
+
+
+def _act(
+    name: str,
+    given: argparse.Namespace,
+    scene: Scene,
+    base: Servers,
+    console: Console,
+) -> list[str]:
+    """Return what went wrong in an act; it was shown too."""
+    if name == "customers":
+        return _customers(scene, base, console)
+    if name == "rush":
+        return _rush(given, scene, base, console)
+    if name == "airports":
+        return _airports(scene, base, console)
+    if name == "outbox":
+        return _outbox(given, scene, base, console)
+    return _groomer(given, scene, base, console)
 
 
 def _customers(scene: Scene, base: Servers, console: Console) -> list[str]:

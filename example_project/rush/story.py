@@ -44,9 +44,10 @@ def _held(act: Act) -> str:
 def failures(acts: Sequence[Act], meetings: int) -> list[str]:
     """Return what should not have happened."""
     found = [
-        f"rush hour: {meetings - act.told} of {meetings} meetings were not told"
+        f"rush hour: {len(act.missing)} of {meetings} meetings were not told:"
+        f" {', '.join(map(str, act.missing))}"
         for act in acts
-        if act.told != meetings
+        if act.missing
     ]
     found += [
         f"rush hour: {act.twice} reminders ran twice" for act in acts if act.twice

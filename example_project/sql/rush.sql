@@ -33,3 +33,8 @@ where application_name = 'reminders' and state = 'active'
 
 /* example_project:reminded */
 select count(*), coalesce(sum(times - 1), 0) from reminders
+
+/* example_project:not_reminded */
+select meeting from generate_series(0, %(meetings)s - 1) as due (meeting)
+where not exists (select from reminders where reminders.meeting = due.meeting)
+order by meeting
