@@ -28,8 +28,8 @@ GUARDS = (
     ),
     Guard(
         "throttle: a share is never more than the limit",
-        'min(fields.number(f"{field}.share", body.get("share", 0)), 1.0)',
-        'fields.number(f"{field}.share", body.get("share", 0))',
+        "    return min(fields.number(field, value), 1.0)\n",
+        "    return fields.number(field, value)\n",
         "tests/unit/throttle/service/test_wire.py",
     ),
     Guard(

@@ -4,17 +4,22 @@ The version stands in the path (``/v1/``) and in each answer (``"v": 1``). Withi
 fields are only added: a reader skips what it does not know, and what is missing is
 zero or nothing. An amount is ``[operations, seconds, rows]``, ``null`` where there is
 no bound.
+
+Each type has one shape, by which it is both written and read. What a worker reports of
+itself has the same shape in Redis.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from throttle.model import (
     NOTHING,
     TICK,
+    Amount,
     DatabaseReport,
     Estimator,
     ExchangeAnswer,
@@ -28,7 +33,6 @@ from throttle.model import (
 from throttle.store import fields
 
 VERSION = 1
-COUNTS = ("held", "held_bytes", "parked", "admitted", "would_hold", "dropped")
 OLDEST = 1e9
 PARTS = 5
 """Of a sample: age, operations, seconds, rows, span."""
@@ -48,49 +52,55 @@ def dumped(document: Mapping[str, object]) -> bytes:
     ).encode(errors="replace")
 
 
-# What a process tells
+# Shapes
+
+Shaped = TypeVar("Shaped")
 
 
-def report_out(report: Report) -> dict[str, object]:
-    """Return a report as the wire has it."""
-    return {
-        "v": VERSION,
-        "holder": report.holder,
-        "name": report.name[: fields.LONGEST],
-        "number": report.number,
-        "answered": report.answered,
-        "databases": {
-            name: {
-                "samples": [
-                    [sample.age, *sample.amount, sample.span] for sample in part.samples
-                ],
-                "holding": part.holding and _holding_out(part.holding),
+class Codec(NamedTuple):
+    """How a field of a type is read, what it is where it is missing, how written."""
+
+    read: Callable[[str, Any], Any]
+    missing: object = None
+    """None: it must be there, where `read` does not take None."""
+    write: Callable[[Any], object] = lambda value: value
+
+
+class Shape(Generic[Shaped]):
+    """A type as the wire has it: an object with a key for each field."""
+
+    def __init__(self, kind: type[Shaped], **codecs: Codec) -> None:
+        self._kind = kind
+        self._codecs = codecs
+
+    def written(self, value: Shaped) -> dict[str, object]:
+        """Return a value as the wire has it."""
+        return {
+            name: codec.write(getattr(value, name))
+            for name, codec in self._codecs.items()
+        }
+
+    def read(self, field: str, value: object) -> Shaped:
+        """Return the value that an object is, or raise Malformed."""
+        body = fields.mapping(field, value)
+        within = f"{field}." if field else ""
+        return self._kind(
+            **{
+                name: codec.read(f"{within}{name}", body.get(name, codec.missing))
+                for name, codec in self._codecs.items()
             }
-            for name, part in report.databases.items()
-        },
-    }
+        )
+
+    @property
+    def each(self) -> Codec:
+        """Return how an object is read and written whose values have this shape."""
+        return Codec(
+            lambda field, value: fields.each(field, value, self.read),
+            write=lambda all_: {name: self.written(one) for name, one in all_.items()},
+        )
 
 
-def report_in(body: Mapping[str, Any]) -> Report:
-    """Return the report that a document is, or raise Malformed."""
-    holder = fields.text("holder", body.get("holder"))
-    parts = fields.mapping("databases", body.get("databases"), most=DATABASES)
-    databases = {
-        fields.database("databases", name): _database_report(f"databases.{name}", part)
-        for name, part in parts.items()
-    }
-    samples = [one for part in databases.values() for one in part.samples]
-    span = round(sum(covered(one.span) for one in samples), 3)
-    if span > REPORT_SPAN:
-        most = f"samples of {REPORT_SPAN:g} s together, each {TICK:g} s at least"
-        fields.wrong("databases", most, f"{len(samples)} of {span:g} s")
-    return Report(
-        holder=holder,
-        name=fields.text("name", body.get("name", ""), empty=True),
-        number=fields.whole("number", body.get("number", 0)),
-        answered=body.get("answered", True) is True,
-        databases=databases,
-    )
+# What a process tells
 
 
 def covered(span: float) -> float:
@@ -98,17 +108,8 @@ def covered(span: float) -> float:
     return min(max(span, TICK), KEPT)
 
 
-def _database_report(field: str, value: object) -> DatabaseReport:
-    body = fields.mapping(field, value)
-    holding = body.get("holding")
-    samples = tuple(
-        _sample(f"{field}.samples", one)
-        for one in fields.listed(f"{field}.samples", body.get("samples", []))
-    )
-    return DatabaseReport(
-        samples=samples,
-        holding=None if holding is None else _holding(f"{field}.holding", holding),
-    )
+def _samples(field: str, value: object) -> tuple[Sample, ...]:
+    return tuple(_sample(field, one) for one in fields.listed(field, value))
 
 
 def _sample(field: str, value: object) -> Sample:
@@ -120,107 +121,129 @@ def _sample(field: str, value: object) -> Sample:
     )
 
 
-def _holding_out(holding: Holding) -> dict[str, object]:
-    return {
-        "want": holding.want,
-        "limit": fields.amount_out(holding.limit),
-        "oldest": holding.oldest,
-        "turn": holding.turn,
-        **{name: getattr(holding, name) for name in COUNTS},
-        "tenants": {name: list(counts) for name, counts in holding.tenants.items()},
-    }
-
-
-def _holding(field: str, value: object) -> Holding:
-    body = fields.mapping(field, value)
-    return Holding(
-        want=fields.number(f"{field}.want", body.get("want")),
-        limit=fields.bound(f"{field}.limit", body.get("limit")),
-        oldest=fields.number(f"{field}.oldest", body.get("oldest", 0)),
-        turn=fields.number(f"{field}.turn", body.get("turn", 0)),
-        tenants=fields.each(f"{field}.tenants", body.get("tenants", {}), _pair),
-        **{name: fields.whole(f"{field}.{name}", body.get(name, 0)) for name in COUNTS},
-    )
-
-
 def _pair(field: str, value: object) -> tuple[int, int]:
     held, admitted = fields.listed(field, value, 2)
     return fields.whole(field, held), fields.whole(field, admitted)
 
 
+def _databases(field: str, value: object) -> dict[str, DatabaseReport]:
+    return {
+        fields.database(field, name): DATABASE_REPORT.read(f"{field}.{name}", one)
+        for name, one in fields.mapping(field, value, most=DATABASES).items()
+    }
+
+
+NUMBER = Codec(fields.number)
+COUNT = Codec(fields.whole, 0)
+NAME = partial(fields.text, empty=True)
+HOLDING = Shape(
+    Holding,
+    want=NUMBER,
+    limit=Codec(fields.bound, write=fields.amount_out),
+    oldest=Codec(fields.number, 0),
+    turn=Codec(fields.number, 0),
+    held=COUNT,
+    held_bytes=COUNT,
+    parked=COUNT,
+    admitted=COUNT,
+    would_hold=COUNT,
+    dropped=COUNT,
+    tenants=Codec(partial(fields.each, read=_pair), {}),
+)
+DATABASE_REPORT = Shape(
+    DatabaseReport,
+    samples=Codec(
+        _samples,
+        [],
+        lambda samples: [[one.age, *one.amount, one.span] for one in samples],
+    ),
+    holding=Codec(
+        lambda field, value: None if value is None else HOLDING.read(field, value),
+        write=lambda holding: holding and HOLDING.written(holding),
+    ),
+)
+REPORT = Shape(
+    Report,
+    holder=Codec(fields.text),
+    name=Codec(NAME, "", lambda name: name[: fields.LONGEST]),
+    number=COUNT,
+    answered=Codec(lambda _, value: value is True, True),
+    databases=Codec(_databases, write=DATABASE_REPORT.each.write),
+)
+
+
+def report_out(report: Report) -> dict[str, object]:
+    """Return a report as the wire has it."""
+    return {"v": VERSION, **REPORT.written(report)}
+
+
+def report_in(body: Mapping[str, Any]) -> Report:
+    """Return the report that a document is, or raise Malformed."""
+    report = REPORT.read("", body)
+    samples = [one for part in report.databases.values() for one in part.samples]
+    span = round(sum(covered(one.span) for one in samples), 3)
+    if span > REPORT_SPAN:
+        most = f"samples of {REPORT_SPAN:g} s together, each {TICK:g} s at least"
+        fields.wrong("databases", most, f"{len(samples)} of {span:g} s")
+    return report
+
+
 # What it hears
+
+
+def _estimates(field: str, value: object) -> dict[Estimator, Amount]:
+    known = fields.each(field, value, fields.amount)
+    return {kind: known.get(kind, NOTHING) for kind in Estimator}
+
+
+def _share(field: str, value: object) -> float:
+    # no part is more than the whole, whatever a service says
+    return min(fields.number(field, value), 1.0)
+
+
+ESTIMATES = Codec(
+    _estimates,
+    write=lambda all_: {kind: fields.amount_out(one) for kind, one in all_.items()},
+)
+SEEN = Shape(
+    Seen,
+    traffic=ESTIMATES,
+    outside=ESTIMATES,
+    share=Codec(_share, 0),
+    factor=Codec(fields.number, 1),
+    holders=COUNT,
+    turn=Codec(lambda _, value: None if value is None else value is True),
+)
+ANSWER = Shape(ExchangeAnswer, at=NUMBER, databases=SEEN.each)
 
 
 def answer_out(answer: ExchangeAnswer) -> dict[str, object]:
     """Return an answer as the wire has it."""
-    return {
-        "v": VERSION,
-        "at": answer.at,
-        "databases": {name: seen_out(one) for name, one in answer.databases.items()},
-    }
+    return {"v": VERSION, **ANSWER.written(answer)}
 
 
 def answer_in(body: Mapping[str, Any]) -> ExchangeAnswer:
     """Return the answer that a document is, or raise Malformed."""
     _check_version(body)
-    return ExchangeAnswer(
-        at=fields.number("at", body.get("at")),
-        databases=fields.each("databases", body.get("databases"), _seen),
-    )
-
-
-def seen_out(seen: Seen) -> dict[str, object]:
-    """Return what is known of a database's traffic as the wire has it."""
-    return {
-        "traffic": {kind: fields.amount_out(one) for kind, one in seen.traffic.items()},
-        "outside": {kind: fields.amount_out(one) for kind, one in seen.outside.items()},
-        "share": seen.share,
-        "factor": seen.factor,
-        "holders": seen.holders,
-        "turn": seen.turn,
-    }
-
-
-def _seen(field: str, value: object) -> Seen:
-    body = fields.mapping(field, value)
-    traffic, outside = (
-        {
-            Estimator(kind): one
-            for kind, one in fields.each(
-                f"{field}.{name}", body.get(name), fields.amount
-            ).items()
-            if kind in list(Estimator)
-        }
-        for name in ("traffic", "outside")
-    )
-    nothing = dict.fromkeys(Estimator, NOTHING)
-    return Seen(
-        traffic=nothing | traffic,
-        outside=nothing | outside,
-        # no part is more than the whole, whatever a service says
-        share=min(fields.number(f"{field}.share", body.get("share", 0)), 1.0),
-        factor=fields.number(f"{field}.factor", body.get("factor", 1)),
-        holders=fields.whole(f"{field}.holders", body.get("holders", 0)),
-        turn=body.get("turn") is True if "turn" in body else None,
-    )
+    return ANSWER.read("", body)
 
 
 # What people see
+
+HOLDER = Shape(
+    Holder,
+    name=Codec(NAME),
+    share=NUMBER,
+    holding=Codec(HOLDING.read, write=HOLDING.written),
+)
 
 
 def view_out(view: View) -> dict[str, object]:
     """Return all that is known of a database as the wire has it."""
     return {
-        **seen_out(view.seen),
+        **SEEN.written(view.seen),
         "signal": view.signal,
-        "workers": {
-            key: {
-                "name": holder.name,
-                "share": holder.share,
-                "holding": _holding_out(holder.holding),
-            }
-            for key, holder in view.holders.items()
-        },
+        "workers": HOLDER.each.write(view.holders),
     }
 
 
@@ -236,18 +259,9 @@ def _view(field: str, value: object) -> View:
     if not isinstance(signal, str):
         fields.wrong(f"{field}.signal", "a string", signal)
     return View(
-        seen=_seen(field, body),
-        holders=fields.each(f"{field}.workers", body.get("workers", {}), _holder),
+        seen=SEEN.read(field, body),
+        holders=HOLDER.each.read(f"{field}.workers", body.get("workers", {})),
         signal=signal,
-    )
-
-
-def _holder(field: str, value: object) -> Holder:
-    body = fields.mapping(field, value)
-    return Holder(
-        name=fields.text(f"{field}.name", body.get("name"), empty=True),
-        share=fields.number(f"{field}.share", body.get("share")),
-        holding=_holding(f"{field}.holding", body.get("holding")),
     )
 
 
