@@ -35,7 +35,7 @@ Where things are
     add up, estimate     ``units``, ``quota`` (pure), ``store/`` (Redis, or the service)
     tell and hear        ``exchange/``: one thread per process, every 100 ms
     decide               ``admission/`` (pure): costs, shares, policies
-    hold                 ``hold/`` (pure), ``worker/`` (Celery's consumer)
+    hold                 ``hold`` (pure), ``worker/`` (Celery's consumer)
     ask                  ``gate/``: for dispatchers and for Pecker's schedules
     second signal        ``watch/``: PostgreSQL's own word
     what people see      ``cli/``, ``metrics``, ``flower/``, ``chart``

@@ -259,6 +259,10 @@ class View:
 class Store(Protocol):
     """Redis, or the service before it. Raises `StoreUnavailable`."""
 
+    def check(self) -> None:
+        """Check that it can be used; raise Misconfigured if it never can."""
+        ...
+
     def exchange(self, report: Report) -> ExchangeAnswer:
         """Count the report; return what is known of its databases."""
         ...

@@ -361,7 +361,7 @@ GUARDS = (
     ),
     Guard(
         "throttle: the hold is bounded by bytes",
-        " or self._bytes >= self._max_bytes",
+        " or self.bytes >= self._max_bytes",
         "",
         f"{UNIT}/test_hold.py",
     ),

@@ -83,6 +83,9 @@ class Oracle:
             },
         )
 
+    def check(self) -> None:
+        """It can be used."""
+
     def look(self) -> Mapping[str, View]:
         """Return all that is known, by database; nothing is changed."""
         now = self._clock.peek(self._time())

@@ -5,11 +5,10 @@
 
 Where things are
     ``accounts``   all databases of a process: what asks, which policy is in force
-    ``account``    one database
+    ``account``    one database; turns of many workers with few large runs each
     ``flow``       the law, in one dimension: operations, or seconds
-    ``rotation``   many workers with few large runs each
-    ``costs``      what a run of a task costs: learned by task and tenant
-    ``memory``     what outlives a worker of that
+    ``costs``      what a run of a task costs: learned by task and tenant; kept for
+                   workers to come
     ``runs``       runs that were admitted and have not been seen to end
 """
 

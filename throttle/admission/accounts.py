@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from threading import Lock
 
-from throttle.admission import memory
+from throttle.admission import costs
 from throttle.admission.account import Account, State
 from throttle.admission.costs import Costs
 from throttle.admission.runs import Expected, UnderWay
@@ -44,7 +44,7 @@ class Accounts:
         clock: Monotonic = monotonic,
         phase: float | None = None,
     ) -> None:
-        """Take the limits; `phase` is random where it is None (see `rotation`)."""
+        """Take the limits; `phase` is random where it is None (see `account`)."""
         now = clock()
         phase = chance() if phase is None else phase
         self._clock = clock
@@ -145,7 +145,7 @@ class Accounts:
 
     def recall(self, database: str, text: str) -> None:
         """Take from others the costs of tasks that have not run in this process."""
-        known = memory.read(text)
+        known = costs.read(text)
         with self._lock:
             self._costs.recall(database, known)
             self._forget_kinds()
@@ -157,7 +157,7 @@ class Accounts:
                 task: replace(cost)
                 for task, cost in self._costs.known(database).items()
             }
-        return memory.written(known, before) if known else before
+        return costs.written(known, before) if known else before
 
     # What it says
 

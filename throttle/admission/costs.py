@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import TypeVar
 
 from throttle.admission.flow import spread_of
@@ -169,3 +171,56 @@ class Costs:
         where[key] = cost
         if len(where) > MOST:
             where.popitem(last=False)
+
+
+# What outlives the worker that learned it: by task, not by tenant, for those are too
+# many, and a tenant's third run tells. A worker that starts knows at once what a run
+# costs of the tasks that others have run.
+
+MOST_KEPT = 1000
+"""Tasks of a database whose costs are kept."""
+RUNS = round(1 / MEMORY)
+"""As many runs an older worker's word weighs at most: new ones soon count for more."""
+LARGEST = 1e12
+"""Of a figure that is kept."""
+FIELDS = (
+    "operations",
+    "seconds",
+    "operations_variance",
+    "seconds_variance",
+    "duration",
+)
+
+
+def written(known: Mapping[str, Cost], before: str = "") -> str:
+    """Return what tasks cost, as text, over what others had written `before`."""
+    kept = {**read(before), **{name: known[name] for name in list(known)[-MOST_KEPT:]}}
+    return json.dumps(
+        {
+            name: [round(getattr(kept[name], one), 9) for one in FIELDS]
+            + [min(kept[name].runs, RUNS)]
+            for name in list(kept)[-MOST_KEPT:]
+        }
+    )
+
+
+def read(text: str) -> dict[str, Cost]:
+    """Return what is written; what makes no sense is left out."""
+    try:
+        parsed = json.loads(text or "{}")
+        entries = list(parsed.items())[-MOST_KEPT:]
+    except (ValueError, AttributeError, RecursionError):
+        return {}
+    return {name: cost for name, one in entries if (cost := _cost(one)) is not None}
+
+
+def _cost(value: object) -> Cost | None:
+    if not isinstance(value, list) or len(value) != len(FIELDS) + 1:
+        return None
+    for one in value:
+        if isinstance(one, bool) or not isinstance(one, (int, float)):
+            return None
+        if not isfinite(one) or not 0 <= one <= LARGEST:
+            return None
+    *figures, runs = value
+    return Cost.of(figures, min(int(runs), RUNS))

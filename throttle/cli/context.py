@@ -15,10 +15,10 @@ from celery_pecker.surfaces.console.documents import plain
 from celery_pecker.surfaces.console.exits import NO, UNKNOWN
 from throttle.clock import Monotonic, monotonic, pause
 from throttle.errors import StoreUnavailable, ThrottleError
+from throttle.model import Store
 from throttle.overview import Picture, Sampler, open_store
 from throttle.settings import Settings
-from throttle.store import CheckedStore
-from throttle.store.opening import UNSET
+from throttle.store import UNSET
 
 
 def turns(
@@ -64,7 +64,7 @@ class Context(CommandContext):
             self.store.close()
 
     @cached_property
-    def store(self) -> CheckedStore:
+    def store(self) -> Store:
         """Return Redis, or the service before it; connect at the first use."""
         return open_store(self.settings)
 

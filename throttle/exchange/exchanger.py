@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from celery_pecker.kernel.once_a_minute import OnceAMinute
+from throttle.admission import Accounts
 from throttle.clock import Monotonic, chance, monotonic, new_id
 from throttle.errors import ThrottleError
 from throttle.exchange.backlog import Backlog, Snapshot
@@ -45,26 +46,6 @@ class Counts(Protocol):
         ...
 
 
-class Listening(Protocol):
-    """What the exchange wants of a worker's accounts."""
-
-    def observe(self, reading: Reading, now: float) -> None:
-        """Learn what this process counted."""
-        ...
-
-    def update(self, answer: ExchangeAnswer | None, now: float) -> None:
-        """Learn what the store answered to what was asked at `now`; None: nothing."""
-        ...
-
-    def recall(self, database: str, text: str) -> None:
-        """Learn what tasks cost from what others have kept."""
-        ...
-
-    def remember(self, database: str, before: str) -> str:
-        """Return what tasks cost, over what others have kept."""
-        ...
-
-
 class Exchanger:
     """Tells the store what a process counts, and keeps what it answers.
 
@@ -89,7 +70,7 @@ class Exchanger:
         settings: Settings,
         store: Store,
         meter: Counts,
-        accounts: Listening | None = None,
+        accounts: Accounts | None = None,
         *,
         name: str,
         holdings: Callable[[], Mapping[str, Holding]] | None = None,
@@ -224,7 +205,7 @@ class Exchanger:
         if self._on_answer is not None:
             self._on_answer()
 
-    def _keep(self, accounts: Listening, now: float) -> None:
+    def _keep(self, accounts: Accounts, now: float) -> None:
         """Take what others have learned, at first; then add what this process knows."""
         first = not self._keep_at
         least, most = KEEPS

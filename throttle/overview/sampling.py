@@ -19,7 +19,7 @@ READ_TIMEOUT = 0.5
 """Seconds that people's questions wait for Redis; a worker's wait less."""
 
 
-def open_store(settings: Settings) -> store.CheckedStore:
+def open_store(settings: Settings) -> Store:
     """Return Redis, or the service before it; Misconfigured if neither is named."""
     return store.open_store(settings, timeout=READ_TIMEOUT)
 

@@ -1,11 +1,54 @@
 """Where processes meet: `throttle.model.Store`, in Redis or in the service before it.
 
-``opening`` the store that the settings name
+`open_store` returns the one that the settings name.
+
 ``redis/``  one script per exchange: counts, traffic, shares
 ``http``    the same over HTTP, for processes that may not reach Redis
-``wire``    the form of that, `fields` and `timed` below it
+``wire``    the form of that, `fields` below it
 """
 
-from throttle.store.opening import CheckedStore, open_store
+from __future__ import annotations
 
-__all__ = ["CheckedStore", "open_store"]
+# Python loads it at the first connection, which a thread of ours makes. A process that
+# is forked in that moment has half of it for ever: no name of a host is resolved there
+# (`LookupError: unknown encoding: idna`), by us or by other code.
+import encodings.idna  # noqa: F401 — see above
+
+from throttle.errors import Misconfigured
+from throttle.model import Store
+from throttle.settings import Settings
+
+UNSET = (
+    "throttle_redis_url (or throttle_service_url) is not set: it says where traffic is"
+    " counted, for instance 'redis://localhost:6379/1'"
+)
+
+
+def open_store(settings: Settings, *, timeout: float | None = None) -> Store:
+    """Return Redis, or the service before it. Nothing is connected yet.
+
+    It waits for an answer so many seconds; None: no longer than an exchange may.
+
+    Raises:
+        Misconfigured: Neither is named, or its address is none.
+    """
+    # Imported late: a process needs the client of one of the two.
+    if settings.service_url and settings.service_token:
+        from throttle.store import http  # noqa: PLC0415
+
+        return http.HttpStore(
+            settings.service_url,
+            settings.service_token,
+            control_token=settings.control_token,
+            timeout=http.TIMEOUT if timeout is None else timeout,
+        )
+    if settings.redis_url:
+        from throttle.store.redis import store  # noqa: PLC0415
+
+        return store.RedisStore(
+            settings.redis_url,
+            prefix=settings.prefix,
+            estimator=settings.estimator,
+            timeout=store.TIMEOUT if timeout is None else timeout,
+        )
+    raise Misconfigured(UNSET)

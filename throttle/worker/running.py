@@ -7,11 +7,13 @@ connection, or with its process. But it strikes the request from its list then.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from celery.worker import state
+
+from throttle.admission import Accounts
 
 RUN = "throttle_run"
 """Where the `delivery_info` that a task is run with says which run it is, in whatever
@@ -22,17 +24,10 @@ next_run: Callable[[], int] = count(1).__next__
 """Returns a number that no other run of this process has."""
 
 
-class Ended(Protocol):
-    """What wants to know."""
-
-    def over(self, ended: Collection[int], unstarted: Collection[int]) -> None:
-        """Take which have started and are over, and which will not start."""
-
-
 class Running:
     """Those that were admitted and are not over."""
 
-    def __init__(self, accounts: Ended) -> None:
+    def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
         self._line: deque[tuple[int, Any]] = deque()
         """Looked at in turns, by the thread that adds and the one that collects."""

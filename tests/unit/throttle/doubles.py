@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
+from throttle.admission import Accounts
 from throttle.errors import StoreUnavailable
 from throttle.model import (
     Amount,
@@ -113,10 +114,11 @@ class Counting:
         return cast("Store", self)
 
 
-class Listener:
+class Listener(Accounts):
     """Accounts that write down what they are told."""
 
     def __init__(self) -> None:
+        super().__init__({})
         self.observed: list[Reading] = []
         self.answers: list[tuple[ExchangeAnswer | None, float]] = []
         self.recalled: list[tuple[str, str]] = []

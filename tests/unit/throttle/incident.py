@@ -109,6 +109,9 @@ class Night:
         self.closed = False
         self.known: Mapping[str, View] | None = None
 
+    def check(self) -> None:
+        """It can be used."""
+
     def look(self) -> Mapping[str, View]:
         """Return what is known now."""
         if self.away:

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from throttle.admission import Accounts, memory
+from throttle.admission import Accounts, costs
 from throttle.admission.account import PERIOD, has_turn
 from throttle.admission.costs import Cost
 from throttle.errors import Misconfigured
@@ -664,15 +664,15 @@ def test_ones_own_word_counts_for_more_than_others() -> None:
 )
 def test_what_makes_no_sense_is_not_recalled(text: str) -> None:
     """Whoever wrote it: the worker learns for itself."""
-    assert memory.read(text) == {}
+    assert costs.read(text) == {}
 
 
 def test_what_is_kept_is_bounded() -> None:
     """A thousand tasks of a database; those that ran last."""
-    known = {f"t{n}": Cost(1.0, runs=9) for n in range(memory.MOST)}
-    text = memory.written({"new": Cost(2.0, runs=9)}, memory.written(known))
-    found = memory.read(text)
-    assert len(found) == memory.MOST
+    known = {f"t{n}": Cost(1.0, runs=9) for n in range(costs.MOST_KEPT)}
+    text = costs.written({"new": Cost(2.0, runs=9)}, costs.written(known))
+    found = costs.read(text)
+    assert len(found) == costs.MOST_KEPT
     assert found["new"].operations == 2.0
 
 

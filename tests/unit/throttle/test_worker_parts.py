@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from celery import Celery, signals
@@ -16,6 +16,7 @@ from celery.worker import state as _state
 
 import throttle
 from celery_pecker.worker import RedisGuardStep
+from throttle.admission import Accounts
 from throttle.errors import Misconfigured
 from throttle.meter import meter
 from throttle.model import Target
@@ -77,7 +78,7 @@ class Ends:
 def test_it_is_known_which_runs_are_over_and_which_never_started() -> None:
     """Celery strikes a request from its list, whatever became of it."""
     ends = Ends()
-    watched = Running(ends)
+    watched = Running(cast("Accounts", ends))
     requests = {run: Request(f"t{run}") for run in (1, 2, 3)}
     for run, request in requests.items():
         state.requests[request.id] = request
@@ -93,7 +94,7 @@ def test_it_is_known_which_runs_are_over_and_which_never_started() -> None:
 def test_what_inspect_shows_of_a_request_is_celerys_own() -> None:
     """The process of the pool is told which run it is; nobody else sees that."""
     request = Request("t")
-    Running(Ends()).add(7, request)
+    Running(cast("Accounts", Ends())).add(7, request)
     assert request.delivery_info == {"priority": None}
     assert request.request_dict["delivery_info"] == {"priority": None, running.RUN: 7}
 
@@ -101,7 +102,7 @@ def test_what_inspect_shows_of_a_request_is_celerys_own() -> None:
 def test_a_retry_under_the_same_id_goes_on() -> None:
     """The first is over, the second is watched."""
     ends = Ends()
-    watched = Running(ends)
+    watched = Running(cast("Accounts", ends))
     first, second = Request("t"), Request("t")
     watched.add(1, first)
     state.requests["t"] = second
@@ -386,7 +387,7 @@ def test_no_signal_is_sent_for_what_no_route_names() -> None:
 def test_requests_that_are_over_are_let_go_of_as_others_come() -> None:
     """None is kept until the next reading: that would cost full collections."""
     ends = Ends()
-    watched = Running(ends)
+    watched = Running(cast("Accounts", ends))
     for run in range(1, 101):
         request = Request(f"t{run}")
         request.time_start = 1.0

@@ -19,10 +19,9 @@ the number of their format:
 
     ``*.lua``       what runs inside Redis; ``tests/oracle`` is the same in Python
     ``calls``       arguments of the scripts and their answers
-    ``client``      a connection by URL, sentinels and clusters included
-    ``direct``      commands over kept connections, for as little as it takes
-    ``failures``    what Redis can raise, by kind
-    ``store``       the store
+    ``client``      a connection by URL, sentinels and clusters included; what Redis can
+                    raise, by kind
+    ``store``       the store; commands over kept connections
 """
 
 from throttle.store.redis.store import RedisStore

@@ -18,7 +18,7 @@ class Counted:
         self._store = store
         self.asked = 0
         self.look, self.elect = store.look, store.elect
-        self.lower, self.close = store.lower, store.close
+        self.lower, self.close, self.check = store.lower, store.close, store.check
         self.adjust, self.recall, self.keep = store.adjust, store.recall, store.keep
 
     def exchange(self, report: Report) -> ExchangeAnswer:

@@ -1,6 +1,17 @@
-"""What a worker holds back: by database, bounded by messages and bytes.
+"""Where tasks wait before they take a slot: pure, bounded, fair between tenants.
 
-`Lanes` decides whose turn it is among the items that wait for one database.
+`Hold` knows nothing of Celery: what it keeps are items of any kind with a target, a
+size and an expected cost. Whose turn it is says a virtual time by tenant (start-time
+fair queueing): each tenant's clock runs by what its items cost, over its weight, and
+the one that is behind goes first. So 10,000 items of one tenant do not delay the ten of
+another, and a tenant that was away has saved nothing up.
+
+    by database      which may take: one lane is shut, the others go on
+    by tenant        fair by cost and weight
+    by priority      the smaller number first
+    by age           first in, first out
+
+`Lanes` is one database: whose turn it is. `Hold` has all of them, bounds and counts.
 """
 
 from __future__ import annotations
@@ -9,7 +20,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import islice
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -92,11 +102,6 @@ class Lanes(Generic[Item]):
     def oldest(self) -> Entry[Item] | None:
         """Return the one that waits longest."""
         return next(iter(self._order.values()), None)
-
-    def waits(self, tenant: str) -> bool:
-        """Return whether something of the tenant waits."""
-        known = self._tenants.get(tenant)
-        return known is not None and known.count > 0
 
     def counts(self) -> dict[str, int]:
         """Return how many wait, by tenant."""
@@ -188,7 +193,7 @@ class Hold(Generic[Item]):
         self._entries: dict[int, tuple[str, Entry[Item]]] = {}
         self._max_messages = max_messages
         self._max_bytes = max_bytes
-        self._bytes = 0
+        self.bytes = 0
         self._clock = clock
         self._lock = Lock()
 
@@ -196,16 +201,9 @@ class Hold(Generic[Item]):
         return len(self._entries)
 
     @property
-    def bytes(self) -> int:
-        """Return the bytes of all that waits."""
-        return self._bytes
-
-    @property
     def full(self) -> bool:
         """Return whether it holds as much as it may: park, pause or hand back."""
-        return (
-            len(self._entries) >= self._max_messages or self._bytes >= self._max_bytes
-        )
+        return len(self._entries) >= self._max_messages or self.bytes >= self._max_bytes
 
     @property
     def databases(self) -> Collection[str]:
@@ -249,7 +247,7 @@ class Hold(Generic[Item]):
                 return
             self._entries[id(item)] = target.database, entry
             self._lanes[target.database].add(id(item), entry)
-            self._bytes += size
+            self.bytes += size
 
     def take(self, database: str, admit: Callable[[Item], Admission]) -> Iterator[Item]:
         """Yield those that are admitted; stop at the first that is not.
@@ -267,7 +265,7 @@ class Hold(Generic[Item]):
                 key = id(entry.item)
                 lanes.serve(key, entry)
                 del self._entries[key]
-                self._bytes -= entry.size
+                self.bytes -= entry.size
             yield entry.item
 
     def remove(self, item: Item) -> bool:
@@ -279,24 +277,16 @@ class Hold(Generic[Item]):
             self._forget(database, entry)
             return True
 
-    def oldest(self, database: str, count: int) -> list[Item]:
-        """Return up to so many that wait longest; they go on waiting."""
-        with self._lock:
-            return [entry.item for entry in islice(self._lanes[database], count)]
-
-    def items(self, database: str | None = None) -> list[Item]:
+    def items(self) -> list[Item]:
         """Return all that wait, oldest first within a database."""
         with self._lock:
-            chosen = self._lanes if database is None else (database,)
-            return [entry.item for name in chosen for entry in self._lanes[name]]
+            return [entry.item for lanes in self._lanes.values() for entry in lanes]
 
-    def clear(self) -> list[Item]:
-        """Remove all that waits; return it."""
+    def clear(self) -> None:
+        """Remove all that waits."""
         with self._lock:
-            entries = list(self._entries.values())
-            for database, entry in entries:
+            for database, entry in list(self._entries.values()):
                 self._forget(database, entry)
-        return [entry.item for _, entry in entries]
 
     def waiting(self, database: str) -> Waiting:
         """Return what waits for a database."""
@@ -315,4 +305,4 @@ class Hold(Generic[Item]):
         key = id(entry.item)
         self._lanes[database].drop(key, entry)
         del self._entries[key]
-        self._bytes -= entry.size
+        self.bytes -= entry.size
