@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from celery_pecker.kernel.declared import Declared, Kind, Switch, between
+from celery_pecker.kernel.declared import Declared, Kind, Switch, between, is_number
 
 PATH = Kind(
     "a dotted path such as 'throttle:Gate'",
@@ -20,7 +20,7 @@ def _bytes(most: int) -> Kind:
 
 def _seconds(least: float, most: float) -> Kind:
     said = f"a number of seconds from {least:g} to {most:g}"
-    return between(least, most, said, (int, float))
+    return between(least, most, said, is_number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

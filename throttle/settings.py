@@ -12,6 +12,7 @@ from celery_pecker.kernel.declared import (
     Kind,
     Switch,
     between,
+    is_number,
 )
 from throttle import addresses
 from throttle.errors import Misconfigured
@@ -38,7 +39,7 @@ def _one_of(kinds: type[Estimator | Policy]) -> Kind:
 
 
 def _number(least: float, most: float) -> Kind:
-    return between(least, most, f"a number from {least:,} to {most:,}", (int, float))
+    return between(least, most, f"a number from {least:,} to {most:,}", is_number)
 
 
 def _whole(most: int) -> Kind:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from celery_pecker.kernel.declared import is_number, is_whole
 from celery_pecker.kernel.errors import BatchesFull, Misconfigured
 
 Entry = TypeVar("Entry")
@@ -32,25 +34,18 @@ class Limits:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
-        _check_count("most", self.most, LARGEST)
-        _check_count("waiting", self.waiting, None)
-        _check_count("calls", self.calls, 1_000)
-        _check_seconds("wait", self.wait)
-
-
-def _check_count(name: str, value: Any, largest: int | None) -> None:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or value < 1 or (largest is not None and value > largest):
-        allowed = "1 and more" if largest is None else f"1 to {largest:,}"
-        message = f"{name} is {value!r}; allowed are whole numbers, {allowed}"
-        raise Misconfigured(message)
-
-
-def _check_seconds(name: str, value: Any) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 <= value <= LONGEST:
-        message = f"{name} is {value!r}; allowed are 0 to {LONGEST:g} seconds"
-        raise Misconfigured(message)
+        for name, most, allowed in (
+            ("most", LARGEST, f"1 to {LARGEST:,}"),
+            ("waiting", math.inf, "1 and more"),
+            ("calls", 1_000, "1 to 1,000"),
+        ):
+            value = getattr(self, name)
+            if not is_whole(value, 1, most):
+                message = f"{name} is {value!r}; allowed are whole numbers, {allowed}"
+                raise Misconfigured(message)
+        if not is_number(self.wait, 0, LONGEST):
+            message = f"wait is {self.wait!r}; allowed are 0 to {LONGEST:g} seconds"
+            raise Misconfigured(message)
 
 
 class Gathering(Generic[Entry]):

@@ -34,16 +34,35 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value) and "\0" not in value
 
 
+def is_whole(value: object, least: int, most: float = math.inf) -> bool:
+    """Return whether a value is a whole number from the least to the most."""
+    return isinstance(value, int) and is_number(value, least, most)
+
+
+def is_number(value: Any, least: float, most: float) -> bool:
+    """Return whether a value is a number from the least to the most; no bool is."""
+    is_one = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_one and least <= value <= most
+
+
+def is_storable(text: str) -> bool:
+    """Return whether PostgreSQL can hold a text: no NUL, no half of a pair."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return False
+    return "\0" not in text
+
+
 def between(
-    least: float, most: float, allowed: str, kinds: type | tuple[type, ...] = int
+    least: float,
+    most: float,
+    allowed: str,
+    is_one: Callable[[Any, Any, Any], bool] = is_whole,
 ) -> Kind:
     """Return the kind of numbers from the least to the most."""
-
-    def is_allowed(value: Any) -> bool:
-        is_number = isinstance(value, kinds) and not isinstance(value, bool)
-        return is_number and least <= value <= most
-
-    return Kind(allowed, is_allowed)
+    return Kind(allowed, lambda value: is_one(value, least, most))
 
 
 def whole(least: int, most: int) -> Kind:
@@ -53,7 +72,7 @@ def whole(least: int, most: int) -> Kind:
 
 def _seconds(least: float, said: str) -> Kind:
     allowed = f"a number of seconds {said} zero to {LONGEST}"
-    return between(least, LONGEST, allowed, (int, float))
+    return between(least, LONGEST, allowed, is_number)
 
 
 TEXT = Kind("a non-empty string", _is_text)

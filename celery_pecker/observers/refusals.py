@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from celery_pecker.kernel.declared import is_number, is_storable, is_whole
 from celery_pecker.kernel.errors import Misconfigured, ObserverRefused
 from celery_pecker.observers.model import Isolation, Unreachable
 from celery_pecker.observers.retry import Retry
@@ -30,8 +31,7 @@ def text(field: str, value: object, most: int = MAX_NAME) -> str:
     if (
         not isinstance(value, str)
         or not 0 < len(value) <= most
-        or "\0" in value
-        or not _encodable(value)
+        or not is_storable(value)
     ):
         message = f"{field} is {value!r}; allowed are 1 to {most} characters, none NUL"
         raise ObserverRefused(message)
@@ -133,28 +133,20 @@ def isolation(kind: str, target: Callable[..., Any], value: object) -> Isolation
     return Isolation(str(value))
 
 
-def weight(kind: str, value: object) -> int:
+def weight(kind: str, value: Any) -> int:
     """Return a weight."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int)
-        or not 1 <= value <= MAX_WEIGHT
-    ):
+    if not is_whole(value, 1, MAX_WEIGHT):
         message = (
             f"weight of observer {kind!r} is {value!r}; allowed is a whole number from"
             f" 1 to {MAX_WEIGHT}"
         )
         raise Misconfigured(message)
-    return value
+    return int(value)
 
 
-def grace(kind: str, value: object) -> float:
+def grace(kind: str, value: Any) -> float:
     """Return the seconds that an observer has to end."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not 0 <= value <= MAX_GRACE
-    ):
+    if not is_number(value, 0, MAX_GRACE):
         message = (
             f"stop_grace of observer {kind!r} is {value!r}; allowed are 0 to"
             f" {MAX_GRACE:g} seconds"
@@ -199,7 +191,7 @@ def _json(what: str, value: object, most: int) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         message = f"{what} cannot be written as JSON: {error}"
         raise ObserverRefused(message) from None
-    if "\\u0000" in result or not _encodable(result):
+    if "\\u0000" in result or not is_storable(result):
         message = f"{what} has text that PostgreSQL cannot hold (NUL, or half a pair)"
         raise ObserverRefused(message)
     if isinstance(value, Mapping) and {*back} != {*value}:
@@ -214,11 +206,3 @@ def _json(what: str, value: object, most: int) -> str:
 def _shape(function: Callable[..., Any]) -> str:
     parameters = [*inspect.signature(function).parameters.values()][1:]
     return f"({', '.join(str(one) for one in parameters)})"
-
-
-def _encodable(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from celery_pecker.kernel.declared import is_whole
 from celery_pecker.kernel.errors import Misconfigured
 
 MAX_TIMES = 1_000_000
@@ -34,14 +35,9 @@ class Retry:
 
     def __post_init__(self) -> None:
         """Refuse what is no policy."""
-        times: Any = self.times
-        if times is not None and (
-            isinstance(times, bool)
-            or not isinstance(times, int)
-            or not 0 <= times <= MAX_TIMES
-        ):
+        if self.times is not None and not is_whole(self.times, 0, MAX_TIMES):
             message = (
-                f"Retry times is {times!r}; allowed is a whole number from 0 to"
+                f"Retry times is {self.times!r}; allowed is a whole number from 0 to"
                 f" {MAX_TIMES}, or None: for ever"
             )
             raise Misconfigured(message)

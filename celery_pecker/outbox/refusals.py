@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from celery_pecker.brokers.stored_message import Message
+from celery_pecker.kernel.declared import is_number, is_storable
 from celery_pecker.kernel.errors import MessageTooLarge, NotRecorded
 from celery_pecker.outbox.model import Entry, Mode
 
@@ -47,19 +48,14 @@ def mode_of(value: object, where: str) -> Mode | None:
     raise NotRecorded(message)
 
 
-def delay_of(countdown: object, eta: object, now: datetime) -> float | None:
+def delay_of(countdown: Any, eta: object, now: datetime) -> float | None:
     """Return the seconds to wait from now on, None to go at once.
 
     As Celery: a countdown goes before an eta, and an eta without a zone is UTC. An eta
     in the past is due at once.
     """
     if countdown is not None:
-        if (
-            isinstance(countdown, bool)
-            or not isinstance(countdown, (int, float))
-            or not math.isfinite(countdown)
-            or not 0 <= countdown <= LONGEST_DELAY
-        ):
+        if not is_number(countdown, 0, LONGEST_DELAY):
             message = (
                 f"countdown is {countdown!r}; allowed are seconds from 0 to"
                 f" {LONGEST_DELAY}"
@@ -89,7 +85,8 @@ def _instant(eta: object) -> datetime:
 
 def check_key(key: object) -> None:
     """Refuse a dedupe_key that PostgreSQL cannot hold in an index."""
-    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or not _text(key):
+    is_text = isinstance(key, str) and 0 < len(key) <= LONGEST_KEY
+    if not is_text or not is_storable(str(key)):
         message = (
             f"dedupe_key is {key!r}; allowed is a text of 1 to {LONGEST_KEY}"
             " characters without NUL"
@@ -128,7 +125,7 @@ def check(message: Message, limit: int) -> None:
     """
     for name in _TEXTS:
         value = getattr(message, name)
-        if not _text(value):
+        if not is_storable(value):
             text = (
                 f"{name} of the message is {value!r}; allowed is text without NUL that"
                 " UTF-8 can write"
@@ -145,14 +142,3 @@ def check(message: Message, limit: int) -> None:
             f" allows {limit}: hand over a reference to the data instead"
         )
         raise MessageTooLarge(text)
-
-
-def _text(value: str) -> bool:
-    """Return whether PostgreSQL can hold it as text."""
-    if value.isascii():
-        return "\0" not in value
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in value

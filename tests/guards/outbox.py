@@ -382,8 +382,8 @@ GUARDS = (
     ),
     Guard(
         "outbox runs: an emergency that would never be called is refused",
-        "    if not _is_count(after) or after > most:\n",
-        "    if not _is_count(after):\n",
+        "    if not is_whole(after, 1, most):\n",
+        "    if not is_whole(after, 1):\n",
         "tests/unit/outbox/test_holds_options_and_load.py",
     ),
     Guard(

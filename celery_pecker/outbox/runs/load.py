@@ -7,10 +7,10 @@ due; so one of them looks about once a second.
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from celery_pecker.kernel.declared import is_number, is_whole
 from celery_pecker.kernel.errors import Misconfigured
 
 MAX_THREADS = 1_000
@@ -56,17 +56,17 @@ class Load:
 
     def check(self) -> None:
         """Raise Misconfigured if a value is not allowed."""
-        threads: object = self.threads
-        if (
-            not isinstance(threads, int)
-            or isinstance(threads, bool)
-            or not 0 <= threads <= MAX_THREADS
-        ):
-            message = f"threads is {threads!r}; allowed is 0 to {MAX_THREADS}"
+        if not is_whole(self.threads, 0, MAX_THREADS):
+            message = f"threads is {self.threads!r}; allowed is 0 to {MAX_THREADS}"
             raise Misconfigured(message)
         for field in fields(self):
-            if field.name.startswith("pause"):
-                _check_pause(field.name, getattr(self, field.name))
+            value = getattr(self, field.name)
+            if field.name.startswith("pause") and not is_number(value, 0, MAX_PAUSE):
+                message = (
+                    f"{field.name} is {value!r}; allowed are seconds from 0 to"
+                    f" {MAX_PAUSE:g}"
+                )
+                raise Misconfigured(message)
         only: Sequence[object] = self.only or ()
         if len(only) > MAX_ONLY or not all(isinstance(o, str) and o for o in only):
             message = f"only is {self.only!r}; allowed are {MAX_ONLY} names of tasks"
@@ -75,17 +75,6 @@ class Load:
     def wants(self, task: str) -> bool:
         """Return whether rows of the task are run now."""
         return self.only is None or task in self.only
-
-
-def _check_pause(name: str, value: object) -> None:
-    if (
-        not isinstance(value, (int, float))
-        or isinstance(value, bool)
-        or not math.isfinite(value)
-        or not 0 <= value <= MAX_PAUSE
-    ):
-        message = f"{name} is {value!r}; allowed are seconds from 0 to {MAX_PAUSE:g}"
-        raise Misconfigured(message)
 
 
 class PollPace:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from celery_pecker.kernel.declared import is_number, is_whole
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.outbox.runs import holds
 
 MAX_ATTEMPTS = 10_000
+LEAST_TIMEOUT = math.ulp(0.0)
 MAX_TIMEOUT = 86_400.0
 """Seconds: a run that needs more is a job."""
 EMERGENCY = "_pecker_emergency"
@@ -58,10 +60,10 @@ def read(task: Any, *, attempts: int) -> Options:
 
     """
     timeout = getattr(task, "timeout", None)
-    if timeout is not None and not _is_number(timeout, MAX_TIMEOUT):
+    if timeout is not None and not is_number(timeout, LEAST_TIMEOUT, MAX_TIMEOUT):
         raise _refused(task, "timeout", timeout, f"seconds above 0, to {MAX_TIMEOUT:g}")
     known = getattr(task, "outbox_attempts", None)
-    if known is not None and not _is_count(known):
+    if known is not None and not is_whole(known, 1, MAX_ATTEMPTS):
         raise _refused(task, "outbox_attempts", known, f"1 to {MAX_ATTEMPTS}")
     return Options(
         timeout=None if timeout is None else float(timeout),
@@ -80,8 +82,8 @@ def emergency(task: Any, after: int) -> Callable[[Callable[..., Any]], Any]:
             task has so few ``outbox_attempts`` that it would never be called.
     """
     attempts: Any = getattr(task, "outbox_attempts", None)
-    most = attempts if _is_count(attempts) else MAX_ATTEMPTS
-    if not _is_count(after) or after > most:
+    most = attempts if is_whole(attempts, 1, MAX_ATTEMPTS) else MAX_ATTEMPTS
+    if not is_whole(after, 1, most):
         raise _refused(task, "emergency(after=…)", after, f"1 to {most}")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,23 +100,6 @@ def install(app: Any) -> None:
     """Give the tasks of an app ``@task.emergency(after=…)``; may be called again."""
     if "emergency" not in vars(app.Task):
         app.Task.emergency = emergency
-
-
-def _is_count(value: object) -> bool:
-    return (
-        isinstance(value, int)
-        and not isinstance(value, bool)
-        and 1 <= value <= MAX_ATTEMPTS
-    )
-
-
-def _is_number(value: object, most: float) -> bool:
-    return (
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and 0 < value <= most
-    )
 
 
 def _refused(task: Any, field: str, value: object, allowed: str) -> Misconfigured:
