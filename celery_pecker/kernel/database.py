@@ -24,12 +24,12 @@ from psycopg import capabilities, conninfo, errors
 from psycopg.rows import RowFactory, kwargs_row, tuple_row
 
 from celery_pecker.kernel import hosts, refusals
-from celery_pecker.kernel.bounded_connection import (
+from celery_pecker.kernel.errors import DatabaseUnavailable, TooManyRows
+from celery_pecker.kernel.hosts import (
     LEAST_FOR_CONNECTING,
     BoundedConnection,
     parameters_of,
 )
-from celery_pecker.kernel.errors import DatabaseUnavailable, TooManyRows
 from celery_pecker.kernel.rendering import rendered, types_of
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.kernel.sql import OURS

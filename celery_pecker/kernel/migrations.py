@@ -13,7 +13,6 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from celery_pecker.kernel.bounded_connection import BoundedConnection
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import (
     DatabaseUnavailable,
@@ -21,6 +20,7 @@ from celery_pecker.kernel.errors import (
     PeckerError,
     SchemaOutdated,
 )
+from celery_pecker.kernel.hosts import BoundedConnection
 from celery_pecker.kernel.refusals import MIGRATE
 from celery_pecker.kernel.rendering import render
 from celery_pecker.kernel.sql import Migration, migrations, statements

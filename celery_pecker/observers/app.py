@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 from celery import Celery
 
-from celery_pecker.kernel.adapters.calls import awaited
-from celery_pecker.kernel.adapters.per_app import PerApp, real
+from celery_pecker.kernel.adapters.calls import PerApp, awaited, real
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.observers import operations, refusals, statements

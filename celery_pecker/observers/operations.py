@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from celery_pecker.kernel.adapters import drive
 from celery_pecker.kernel.adapters.adapter import Flow
-from celery_pecker.kernel.adapters.own_connection import OwnAdapter
+from celery_pecker.kernel.adapters.calls import OwnAdapter
 from celery_pecker.kernel.database import Database
 from celery_pecker.observers import statements
 from celery_pecker.observers.kind import Observer

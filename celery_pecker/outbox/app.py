@@ -13,8 +13,7 @@ from celery import Celery
 from celery.canvas import Signature
 
 from celery_pecker.kernel.adapters import django
-from celery_pecker.kernel.adapters.calls import awaited
-from celery_pecker.kernel.adapters.per_app import real
+from celery_pecker.kernel.adapters.calls import awaited, real
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, NotRecorded
 from celery_pecker.kernel.settings import Settings

@@ -19,8 +19,7 @@ from celery_pecker.kernel.adapters import (
     drive,
 )
 from celery_pecker.kernel.adapters.adapter import Flow, Statement
-from celery_pecker.kernel.adapters.calls import Calls, names_one
-from celery_pecker.kernel.adapters.own_connection import OwnAdapter
+from celery_pecker.kernel.adapters.calls import Calls, OwnAdapter, names_one
 from celery_pecker.kernel.connections import MAX_IDLE, Connections
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, SchemaOutdated

@@ -20,7 +20,6 @@ the broker:
 ``outbox_runners``            what runs recorded tasks, for each outbox of the app
 ``replicas``                  its schedulers, put together
 ``remote_control``            what it answers to `celery inspect` and `celery control`
-``remote_control_observers``  the same of hosts of observers
 ============================  ==========================================================
 
 They come by themselves where the settings ask for them, in workers that the
@@ -35,7 +34,7 @@ from celery import Celery, signals
 
 from celery_pecker.brokers.redis.guard.step import RedisGuardStep
 from celery_pecker.kernel import hidden_settings
-from celery_pecker.worker import remote_control, remote_control_observers
+from celery_pecker.worker import remote_control
 from celery_pecker.worker.steps import (
     ObserversStep,
     OutboxStep,
@@ -52,7 +51,6 @@ __all__ = [
     "connect",
     "install",
     "remote_control",
-    "remote_control_observers",
 ]
 
 

@@ -9,7 +9,7 @@ from celery_pecker.kernel.pools import kind_of, wait_for
 from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.app import outboxes
-from celery_pecker.outbox.runs.services import DEFAULT
+from celery_pecker.outbox.runs.service import DEFAULT
 from celery_pecker.schedules.local.outbox_runner import OutboxRunner
 from celery_pecker.worker.run_guards import messages_of
 

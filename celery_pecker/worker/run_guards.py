@@ -14,7 +14,7 @@ from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.app import outboxes
 from celery_pecker.outbox.runs.messages import Messages
-from celery_pecker.outbox.runs.services import DEFAULT
+from celery_pecker.outbox.runs.service import DEFAULT
 from celery_pecker.runs.guard import Guard, install
 from celery_pecker.schedules import tracing
 from celery_pecker.schedules.local.tracer import refuse_retries

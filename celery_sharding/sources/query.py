@@ -12,7 +12,7 @@ import psycopg
 from psycopg import IsolationLevel, conninfo
 from psycopg.rows import dict_row, tuple_row
 
-from celery_pecker.kernel.bounded_connection import BoundedConnection
+from celery_pecker.kernel.hosts import BoundedConnection
 from celery_sharding.errors import (
     DatabaseUnavailable,
     DuplicateKey,

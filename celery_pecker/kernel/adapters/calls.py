@@ -8,16 +8,43 @@ driven by awaiting, or that runs on a thread where there is none.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from functools import wraps
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property, wraps
 from inspect import iscoroutine
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
 from celery_pecker.kernel.adapters import adapter_of, async_adapter_of, drive
-from celery_pecker.kernel.adapters.adapter import Flow
-from celery_pecker.kernel.adapters.own_connection import OwnAdapter
+from celery_pecker.kernel.adapters.adapter import Flow, Rows, Statement
 from celery_pecker.kernel.connections import MAX_CONNECTIONS, Connections
+from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
+
+
+class OwnAdapter:
+    """Runs statements over a connection of ours: each of them commits."""
+
+    in_transaction = True
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    @property
+    def database_key(self) -> object:
+        """Return which database it is."""
+        return self.database.where
+
+    def require(self) -> None:
+        """Ask for nothing: no transaction is joined."""
+
+    def run(self, statement: Statement) -> Rows:
+        """Return the rows of a statement."""
+        return self.database.run(statement.label, **statement.params)
+
+    def transaction(self, several: bool) -> AbstractContextManager[None]:
+        """Open one transaction for several statements; a single one is its own."""
+        return self.database.transaction() if several else nullcontext()
+
 
 T = TypeVar("T")
 Options = ParamSpec("Options")
@@ -101,3 +128,35 @@ def awaited(
     call.__qualname__ = method.__qualname__.removesuffix(name) + call.__name__
     call.__doc__ = f"Do as `{name}`, for a connection or session that is awaited."
     return call
+
+
+def real(proxy: Any) -> Any:
+    """Return the app or task itself, where it is a proxy of one."""
+    return getattr(proxy, "_get_current_object", lambda: proxy)()
+
+
+class PerApp:
+    """Belongs to a Celery app; asks nothing of any server until it is called."""
+
+    role: ClassVar[str]
+    """Part of the connections' `application_name`."""
+
+    def __init__(self, app: Any) -> None:
+        self.app: Any = real(app)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What the app's configuration says, checked once."""
+        conf: Mapping[str, Any] = self.app.conf
+        settings = Settings.read(conf, main=self.app.main)
+        Database.of(settings, role=self.role)  # refuses what is no DSN
+        return settings
+
+    def close(self) -> None:
+        """Close the connections of ours that are idle."""
+        if "_calls" in vars(self):
+            self._calls.close()
+
+    @cached_property
+    def _calls(self) -> Calls:
+        return Calls(self.settings, role=self.role)

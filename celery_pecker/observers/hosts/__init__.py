@@ -10,8 +10,7 @@ lives             what runs on the event loop
 running           a life as a coroutine, a thread or a process
 events            sends the signals of observers
 notices           sends on_parked and on_moved
-child             a life in a process of its own
+child             a life in a process of its own; imports the app in it
 tables            what a host asks of the tables
-loading           imports the app in a fresh interpreter
 capacity          how much a host may hold
 """

@@ -23,19 +23,19 @@ import psycopg
 
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.backoff import Backoff
-from celery_pecker.kernel.bounded_connection import BoundedConnection
 from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.hosts import BoundedConnection
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.rendering import render
 from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.sql import statements
 from celery_pecker.kernel.wakeup import Wakeup
 from celery_pecker.observers.hosts import capacity
+from celery_pecker.observers.hosts.child import load
 from celery_pecker.observers.hosts.events import Events
 from celery_pecker.observers.hosts.host import Host, Plan, on
 from celery_pecker.observers.hosts.lives import Lives
-from celery_pecker.observers.hosts.loading import load
 from celery_pecker.observers.hosts.tables import Notice, Tables
 from celery_pecker.observers.lease import Trust
 

@@ -14,10 +14,8 @@ Nouns
 Modules
     batches        the statements
     batch_plan     which messages go together, alone or aside (pure)
-    watermark      below which id nothing is left (pure)
-    stragglers     which ids below the watermark to look at next (pure)
-    vacuum_policy  when a vacuum is worth it (pure)
-    vacuum         asks for it
+    watermark      below which id nothing is left, and where to look again (pure)
+    vacuum         asks for a vacuum where it is worth it
     delivery       a batch: read, push, delete
     step           one step: probe the broker, claim, deliver
 

@@ -20,8 +20,7 @@ from celery_pecker.outbox.relay.batches import (
     RelayTally,
 )
 from celery_pecker.outbox.relay.delivery import Delivery
-from celery_pecker.outbox.relay.stragglers import StragglerScan
-from celery_pecker.outbox.relay.watermark import Watermark
+from celery_pecker.outbox.relay.watermark import StragglerScan, Watermark
 
 logger = logging.getLogger("celery_pecker.outbox")
 

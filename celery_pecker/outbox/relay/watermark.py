@@ -101,3 +101,42 @@ class Watermark:
         while self._pending and self._pending[0][0] <= upto:
             self._pending.popleft()
         self._pending.appendleft((upto, 0))
+
+
+SLICE_INTERVAL = 1.0
+"""Seconds between two slices."""
+REST_INTERVAL = 30.0
+"""Seconds between two walks from the start to the watermark."""
+FIRST = 20_000
+LEAST, MOST = 1_000, 1 << 40
+SHORT, LONG = 0.002, 0.010
+"""Seconds of a slice: below the first the next is longer, above the second shorter."""
+FACTOR = 8
+
+
+class StragglerScan:
+    """Chooses a slice of ids at a time, as long as can be read in milliseconds."""
+
+    def __init__(self) -> None:
+        self._at = 0
+        self._size = FIRST
+        self._next_at = float("-inf")
+
+    def slice(self, passed: int | None, monotonic: float) -> tuple[int, int] | None:
+        """Return after which id and up to which one to look now, None for not now."""
+        if not passed or monotonic < self._next_at:
+            return None
+        after = self._at if self._at < passed else 0
+        return after, min(after + self._size, passed)
+
+    def looked(
+        self, upto: int, passed: int, *, seconds: float, monotonic: float
+    ) -> None:
+        """Take in that a slice was looked at, and for how long."""
+        ended = upto >= passed
+        self._at = 0 if ended else upto
+        self._next_at = monotonic + (REST_INTERVAL if ended else SLICE_INTERVAL)
+        if seconds < SHORT:
+            self._size = min(self._size * FACTOR, MOST)
+        elif seconds > LONG:
+            self._size = max(self._size // FACTOR, LEAST)

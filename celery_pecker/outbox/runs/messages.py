@@ -26,8 +26,13 @@ from celery_pecker.outbox.runs import header, holds, options
 from celery_pecker.outbox.runs.header import HEADER, RowRef
 from celery_pecker.outbox.runs.options import Options
 from celery_pecker.outbox.runs.rows import GONE
-from celery_pecker.outbox.runs.service import RunService, Started
-from celery_pecker.outbox.runs.services import DEFAULT, UNKNOWN, Services
+from celery_pecker.outbox.runs.service import (
+    DEFAULT,
+    UNKNOWN,
+    RunService,
+    Services,
+    Started,
+)
 
 logger = logging.getLogger("celery_pecker.outbox")
 

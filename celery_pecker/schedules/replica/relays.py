@@ -25,7 +25,7 @@ from celery_pecker.outbox.relay import vacuum
 from celery_pecker.outbox.relay.batches import Batches
 from celery_pecker.outbox.relay.step import Relay
 from celery_pecker.outbox.runs.pushes import Pushes
-from celery_pecker.outbox.runs.services import DEFAULT
+from celery_pecker.outbox.runs.service import DEFAULT
 
 logger = logging.getLogger("celery_pecker.outbox")
 

@@ -13,8 +13,7 @@ from typing import Any, cast
 from celery import Celery
 
 from celery_pecker.kernel.adapters.adapter import Flow
-from celery_pecker.kernel.adapters.calls import awaited
-from celery_pecker.kernel.adapters.per_app import PerApp
+from celery_pecker.kernel.adapters.calls import PerApp, awaited
 from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.clock import SYSTEM, new_tag, to_us
 from celery_pecker.kernel.errors import InvalidField

@@ -11,9 +11,9 @@ from celery.beat import PersistentScheduler
 from celery.bin.base import CeleryCommand
 from psycopg.sql import SQL, Identifier
 
-from celery_pecker.kernel.bounded_connection import BoundedConnection
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
+from celery_pecker.kernel.hosts import BoundedConnection
 from celery_pecker.kernel.sql import tables
 from celery_pecker.schedules.overview.details import alive, count_of_schedulers
 from celery_pecker.surfaces.cli.context import NO, YES, Context, as_json

@@ -12,8 +12,8 @@ import click
 import psycopg
 from celery.bin.base import CeleryCommand
 
-from celery_pecker.kernel.bounded_connection import BoundedConnection
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
+from celery_pecker.kernel.hosts import BoundedConnection
 from celery_pecker.schedules import ScheduleRow
 from celery_pecker.schedules.stored.fields import Preview, arguments, preview, texts
 from celery_pecker.surfaces.cli.actions import current_user

@@ -52,7 +52,7 @@ def test_hosts_and_their_capacity_come_from_settings() -> None:
 
 PATH = """
 import sys
-from celery_pecker.observers.hosts.loading import load
+from celery_pecker.observers.hosts.child import load
 found = {"home": "away", "path": [sys.argv[1]], "modules": [], "conf": {}}
 load({**found, "loglevel": "INFO"})
 """

@@ -15,7 +15,7 @@ import pytest
 from celery import signals
 
 from celery_pecker.kernel.errors import MessageTooLarge, NotRecorded
-from celery_pecker.outbox import Outbox, copies
+from celery_pecker.outbox import Outbox, bulk
 from tests.integration.outbox.conftest import Desk, make_app
 from tests.integration.outbox.doors import ASYNC_DOORS, DOORS
 
@@ -51,14 +51,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Count the messages that were copied."""
     made: list[str] = []
-    message = copies.Copies.message
+    message = bulk.Copies.message
 
-    def copy(self: copies.Copies, row: copies.Row, task_id: str) -> Any:
+    def copy(self: bulk.Copies, row: bulk.Row, task_id: str) -> Any:
         made.append(task_id)
         return message(self, row, task_id)
 
     with monkeypatch.context() as patch:
-        patch.setattr(copies.Copies, "message", copy)
+        patch.setattr(bulk.Copies, "message", copy)
         yield made
 
 
@@ -93,7 +93,7 @@ def test_many_messages_are_as_celery_builds_each(
                 note, iter(ROWS), connection=connection, **options
             )
         for row in ROWS:
-            args, kwargs = copies.row_of(row, 1)
+            args, kwargs = bulk.row_of(row, 1)
             desk.outbox.send(note.s(*args, **kwargs), connection=connection, **options)
     rows = desk.rows()
     assert [row["task_id"] for row in rows[: len(ROWS)]] == [r.id for r in results]

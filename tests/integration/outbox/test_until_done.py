@@ -21,7 +21,7 @@ from celery_pecker.outbox import Outbox
 from celery_pecker.outbox.runs import service
 from celery_pecker.outbox.runs.header import HEADER, RowRef
 from celery_pecker.outbox.runs.messages import REVOKED
-from celery_pecker.outbox.runs.services import Services
+from celery_pecker.outbox.runs.service import Services
 from celery_pecker.worker.run_guards import messages_of
 from tests.integration.outbox.runners import Hall
 from tests.proxy import Proxy

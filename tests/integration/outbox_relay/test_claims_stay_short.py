@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from celery_pecker.kernel.clock import new_id
-from celery_pecker.outbox.relay.stragglers import StragglerScan
+from celery_pecker.outbox.relay.watermark import StragglerScan
 from celery_pecker.testing import eventually
 from tests.integration.outbox_relay.conftest import Makes, Relays
 from tests.integration.outbox_relay.making import Made

@@ -16,7 +16,7 @@ from psycopg.conninfo import make_conninfo
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
-from celery_pecker.outbox.relay import vacuum_policy
+from celery_pecker.outbox.relay import vacuum as vacuum_policy
 from celery_pecker.outbox.relay.vacuum import INTERVAL, Vacuum
 from celery_pecker.testing import eventually
 from tests.integration.outbox_relay.rows import column, record

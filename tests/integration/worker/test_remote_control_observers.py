@@ -10,7 +10,7 @@ import pytest
 from celery import Celery
 from celery.worker.control import Panel
 
-from celery_pecker.worker import remote_control_observers
+from celery_pecker.worker import remote_control
 from tests.integration.cli.observer_rows import LONG, write_observers
 
 
@@ -60,7 +60,7 @@ def test_the_hosts_of_one_worker_are_drained(dsn: str) -> None:
     assert states(dsn) == {"a": "draining", "b": "draining", "c": "up"}
     assert "undrained" in Panel.data["pecker_undrain"](mine)["ok"]
     assert states(dsn) == {"a": "up", "b": "draining", "c": "up"}
-    assert Panel.data["pecker_drain"](worker(dsn)) == remote_control_observers.NO_HOSTS
+    assert Panel.data["pecker_drain"](worker(dsn)) == remote_control.NO_HOSTS
 
 
 def test_a_server_that_is_away_is_an_answer() -> None:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from celery_pecker.kernel.errors import NotRecorded
 from celery_pecker.outbox import writer
-from celery_pecker.outbox.bulk import MOST_ROWS, build, checked
-from celery_pecker.outbox.copies import plain, row_of
+from celery_pecker.outbox.bulk import MOST_ROWS, build, checked, plain, row_of
 from celery_pecker.outbox.model import Entry
 from tests.unit.outbox.test_call_refusals import MESSAGE
 

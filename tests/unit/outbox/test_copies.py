@@ -9,7 +9,7 @@ from celery import Celery
 
 from celery_pecker.brokers.stored_message import Message
 from celery_pecker.outbox import hook as capture
-from celery_pecker.outbox.copies import Copies, Row
+from celery_pecker.outbox.bulk import Copies, Row
 
 
 @pytest.fixture

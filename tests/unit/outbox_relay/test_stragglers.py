@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from celery_pecker.outbox.relay.stragglers import (
+from celery_pecker.outbox.relay.watermark import (
     FIRST,
     LEAST,
     LONG,

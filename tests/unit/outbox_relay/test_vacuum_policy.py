@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from celery_pecker.outbox.relay.vacuum_policy import (
+from celery_pecker.outbox.relay.vacuum import (
     FIRST_WAIT,
     LEAST_DEAD,
     LOOK_EVERY,

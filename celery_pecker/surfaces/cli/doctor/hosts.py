@@ -10,8 +10,8 @@ from psycopg import conninfo, errors
 from psycopg.abc import ConnDict
 
 from celery_pecker.kernel import hosts
-from celery_pecker.kernel.bounded_connection import BoundedConnection, parameters_of
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.hosts import BoundedConnection, parameters_of
 from celery_pecker.surfaces.cli.context import Context
 from celery_pecker.surfaces.cli.doctor.finding import Finding, fail, ok, warn
 
