@@ -29,10 +29,13 @@ class GateHandler(page.JsonHandler):
         token = str(state.settings.service_token)
         self.begin(in_flight=state.in_flight, token=token)
 
-    async def answer(self, make: Callable[[], Awaitable[Mapping[str, object]]]) -> None:
-        """Answer what `make` makes; what it raises is an error of its own kind."""
+    made: Callable[..., Awaitable[Mapping[str, object]]]
+    """Make the document of an answer, from the names in the path."""
+
+    async def answer(self, *names: str) -> None:
+        """Answer what is made; what that raises is an error of its own kind."""
         try:
-            document = await make()
+            document = await self.made(*names)
         except fields.Malformed as error:
             self.reply(HTTPStatus.BAD_REQUEST, {"error": str(error)})
         except Unknown as error:
@@ -51,6 +54,18 @@ class Unknown(ThrottleError):
     """There is no such database."""
 
 
+class GetHandler(GateHandler):
+    """One answer to GET."""
+
+    get = GateHandler.answer
+
+
+class PostHandler(GateHandler):
+    """One answer to POST."""
+
+    post = GateHandler.answer
+
+
 class Nothing(GateHandler):
     """Any other path."""
 
@@ -61,122 +76,98 @@ class Nothing(GateHandler):
     post = put = delete = get
 
 
-class Exchange(GateHandler):
+class Exchange(PostHandler):
     """A report, as processes send it ten times a second."""
 
-    async def post(self) -> None:
+    async def made(self) -> Mapping[str, object]:
         """Hand it to the store, and the answer back."""
-
-        async def make() -> Mapping[str, object]:
-            report = wire.report_in(self.body())
-            lane, store = self.state.lane, self.state.store
-            return wire.answer_out(await lane.run(store.exchange, report))
-
-        await self.answer(make)
+        report = wire.report_in(self.body())
+        lane, store = self.state.lane, self.state.store
+        return wire.answer_out(await lane.run(store.exchange, report))
 
 
-class Databases(GateHandler):
+class Databases(GetHandler):
     """All that is known."""
 
-    async def get(self) -> None:
+    async def made(self) -> Mapping[str, object]:
         """Show every database that has a limit or traffic."""
-
-        async def make() -> Mapping[str, object]:
-            views = await self.state.last_look.get()
-            names = sorted({*views, *self.state.settings.limits})
-            return {
-                "databases": {
-                    name: self.state.shown(name, views.get(name)) for name in names
-                }
+        views = await self.state.last_look.get()
+        names = sorted({*views, *self.state.settings.limits})
+        return {
+            "databases": {
+                name: self.state.shown(name, views.get(name)) for name in names
             }
+        }
 
-        await self.answer(make)
 
-
-class OneDatabase(GateHandler):
+class OneDatabase(GetHandler):
     """What is known of one."""
 
-    async def get(self, name: str) -> None:
+    async def made(self, name: str) -> Mapping[str, object]:
         """Show it, if it has a limit or traffic. Tornado has unquoted the name."""
-
-        async def make() -> Mapping[str, object]:
-            view = (await self.state.last_look.get()).get(name)
-            if view is None and name not in self.state.settings.limits:
-                message = f"{name!r} has neither a limit nor traffic"
-                raise Unknown(message)
-            return self.state.shown(name, view)
-
-        await self.answer(make)
+        view = (await self.state.last_look.get()).get(name)
+        if view is None and name not in self.state.settings.limits:
+            message = f"{name!r} has neither a limit nor traffic"
+            raise Unknown(message)
+        return self.state.shown(name, view)
 
 
-class Admit(GateHandler):
+class Admit(PostHandler):
     """May so many tasks be sent to a database now?"""
 
-    async def post(self) -> None:
+    async def made(self) -> Mapping[str, object]:
         """Answer from the last look; while the store is away by the policy."""
-
-        async def make() -> Mapping[str, object]:
-            body = self.body()
-            name = body.get("database")
-            cycles = self.state.cycles.get(name) if isinstance(name, str) else None
-            if cycles is None:
-                allowed = ", ".join(sorted(self.state.cycles)) or "none"
-                message = f"{name!r} has no limit; those that have: {allowed}"
-                raise Unknown(message)
-            cost = fields.number("cost", body.get("cost", 1), most=IDLE)
-            traffic, factor = await self.state.traffic(cycles.limit.database)
-            admission = cycles.admit(cost, self.state.clock(), traffic, factor)
-            left = admission.remaining
-            return {
-                "admitted": admission.admitted,
-                "remaining": left if isfinite(left) else None,
-                "retry_after": admission.retry_after,
-                "known": traffic is not None,
-            }
-
-        await self.answer(make)
+        body = self.body()
+        name = body.get("database")
+        cycles = self.state.cycles.get(name) if isinstance(name, str) else None
+        if cycles is None:
+            allowed = ", ".join(sorted(self.state.cycles)) or "none"
+            message = f"{name!r} has no limit; those that have: {allowed}"
+            raise Unknown(message)
+        cost = fields.number("cost", body.get("cost", 1), most=IDLE)
+        traffic, factor = await self.state.traffic(cycles.limit.database)
+        admission = cycles.admit(cost, self.state.clock(), traffic, factor)
+        left = admission.remaining
+        return {
+            "admitted": admission.admitted,
+            "remaining": left if isfinite(left) else None,
+            "retry_after": admission.retry_after,
+            "known": traffic is not None,
+        }
 
 
-class Elect(GateHandler):
+class Elect(PostHandler):
     """Elects the watcher of a database."""
 
-    async def post(self) -> None:
+    async def made(self) -> Mapping[str, object]:
         """Ask the store."""
-
-        async def make() -> Mapping[str, object]:
-            body = self.body()
-            elected = await self.state.lane.run(
-                self.state.store.elect,
-                fields.database("database", body.get("database")),
-                fields.text("holder", body.get("holder")),
-                fields.number("seconds", body.get("seconds"), most=LONGEST_WORD),
-            )
-            return {"elected": elected}
-
-        await self.answer(make)
+        body = self.body()
+        elected = await self.state.lane.run(
+            self.state.store.elect,
+            fields.database("database", body.get("database")),
+            fields.text("holder", body.get("holder")),
+            fields.number("seconds", body.get("seconds"), most=LONGEST_WORD),
+        )
+        return {"elected": elected}
 
 
-class Lower(GateHandler):
+class Lower(PostHandler):
     """What the second signal says of a database."""
 
-    async def post(self, name: str) -> None:
+    async def made(self, name: str) -> Mapping[str, object]:
         """Hand it to the store."""
-
-        async def make() -> Mapping[str, object]:
-            body = self.body()
-            await self.state.lane.run(
-                self.state.store.lower,
-                fields.database("database", name),
-                fields.number("factor", body.get("factor"), most=1.0),
-                fields.text("why", body.get("why"), empty=True),
-                fields.number("seconds", body.get("seconds"), most=LONGEST_WORD),
-            )
-            return {}
-
-        await self.answer(make)
+        body = self.body()
+        await self.state.lane.run(
+            self.state.store.lower,
+            fields.database("database", name),
+            fields.number("factor", body.get("factor"), most=1.0),
+            fields.text("why", body.get("why"), empty=True),
+            fields.number("seconds", body.get("seconds"), most=LONGEST_WORD),
+        )
+        return {}
 
 
-class Adjust(GateHandler):
+class Adjust(PostHandler):
     """A limit that a person sets; with a token of its own, if the service has one."""
 
     def initialize(self, state: ServiceState) -> None:
@@ -184,21 +175,17 @@ class Adjust(GateHandler):
         super().initialize(state)
         self.token = state.settings.control_token or self.token
 
-    async def post(self, name: str) -> None:
+    async def made(self, name: str) -> Mapping[str, object]:
         """Hand it to the store."""
-
-        async def make() -> Mapping[str, object]:
-            body = self.body()
-            await self.state.lane.run(
-                self.state.store.adjust,
-                fields.database("database", name),
-                fields.number("factor", body.get("factor"), most=ADJUSTED),
-                fields.text("why", body.get("why"), empty=True),
-                fields.number("seconds", body.get("seconds"), most=ADJUSTED_FOR),
-            )
-            return {}
-
-        await self.answer(make)
+        body = self.body()
+        await self.state.lane.run(
+            self.state.store.adjust,
+            fields.database("database", name),
+            fields.number("factor", body.get("factor"), most=ADJUSTED),
+            fields.text("why", body.get("why"), empty=True),
+            fields.number("seconds", body.get("seconds"), most=ADJUSTED_FOR),
+        )
+        return {}
 
 
 class Health(page.OpenPage, GateHandler):
