@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -47,20 +46,13 @@ def budget(hold: float, timeout: float | None) -> float:
     return inside if timeout is None else min(timeout, inside)
 
 
-class Step(enum.Enum):
-    """What a run calls next."""
-
-    TASK = "task"
-    EMERGENCY = "emergency"
-
-
-def first_step(attempt: int, after: int | None) -> Step:
-    """Return what attempt ``attempt`` (from 1) calls.
+def is_emergency(attempt: int, after: int | None) -> bool:
+    """Return whether attempt ``attempt`` (from 1) calls the emergency completion alone.
 
     Once the task has had ``after`` attempts it is not tried any more, also if they
     ended without a word.
     """
-    return Step.EMERGENCY if after is not None and attempt > after else Step.TASK
+    return after is not None and attempt > after
 
 
 def runs_emergency(attempt: int, after: int | None) -> bool:

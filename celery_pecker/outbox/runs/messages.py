@@ -247,7 +247,7 @@ class _Attempt:
     def __call__(self) -> Any:
         after = self._known.after
         try:
-            if holds.first_step(self._number, after) is holds.Step.EMERGENCY:
+            if holds.is_emergency(self._number, after):
                 return self._complete()
             result, error = user_code.tried(self._call)
             if error is None:

@@ -13,10 +13,9 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.outbox.runs import options
 from celery_pecker.outbox.runs.holds import (
     Holds,
-    Step,
     budget,
-    first_step,
     floor,
+    is_emergency,
     is_last,
     runs_emergency,
 )
@@ -49,14 +48,14 @@ def test_a_deadline_lies_inside_its_hold(hold: float, timeout: float | None) -> 
 
 def test_the_task_has_so_many_attempts_and_then_its_emergency() -> None:
     """The fifth failure is followed by it at once; a death by the next attempt."""
-    steps = [first_step(attempt, 5) for attempt in range(1, 8)]
-    assert steps == [Step.TASK] * 5 + [Step.EMERGENCY] * 2
+    steps = [is_emergency(attempt, 5) for attempt in range(1, 8)]
+    assert steps == [False] * 5 + [True] * 2
     assert [runs_emergency(attempt, 5) for attempt in (4, 5, 6)] == [
         False,
         True,
         False,
     ]
-    assert first_step(99, None) is Step.TASK
+    assert not is_emergency(99, None)
     assert not runs_emergency(99, None)
     assert [is_last(attempt, 3) for attempt in (2, 3, 4)] == [False, True, True]
 
