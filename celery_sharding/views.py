@@ -151,34 +151,34 @@ def _plain(row: Any, names: str) -> dict[str, Any]:
 
 
 def _act(
-    name: str, label: str, message: str, states: tuple[str, ...], asks: str = ""
+    name: str, label: str, says: str, states: tuple[str, ...], asks: str = ""
 ) -> Act:
     """Return an act on a job that follows no other."""
     retries = name == "retry"
 
-    def call(ledger: Ledger, key: str, user: str) -> str:
+    def call(ledger: Ledger, key: str, user: str) -> object:
         del user
         ledger.close()  # over a new connection: it must not be done twice
         ledger.reading.job(key)
         done = getattr(ledger.control, "retry_failed" if retries else name)(key)
-        return message.format(done) if done else "No item is left."
+        return done if retries else None
 
     def is_offered(row: JobRow) -> bool:
         return row.leader is None and (row.failed > 0 or not retries)
 
-    return Act(name, label, call, asks=asks, states=states, when=is_offered)
+    return Act(name, label, call, says, asks=asks, states=states, when=is_offered)
 
 
 _OPEN = ("submitted", "planning", "running", "waiting", "starved", "posting")
-_STOPS = "workers stop at their next item."
+_STOPS = "workers stop at their next item: {what}."
 ACTS = (
-    _act("pause", "Pause", f"Paused: {_STOPS}", _OPEN),
-    _act("resume", "Resume", "It goes on where it stopped.", ("paused",)),
-    _act("retry", "Retry failed", "{:,} items run again.", tuple(ENDED)),
+    _act("pause", "Pause", f"Paused, {_STOPS}", _OPEN),
+    _act("resume", "Resume", "Goes on where it stopped: {what}.", ("paused",)),
+    _act("retry", "Retry failed", "{answer:,} items run again: {what}.", tuple(ENDED)),
     _act(
         "cancel",
         "Cancel",
-        f"Cancelled: {_STOPS}",
+        f"Cancelled, {_STOPS}",
         (*_OPEN, "paused"),
         asks="No more of its items begin, and it ends as REVOKED.",
     ),

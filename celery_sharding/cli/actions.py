@@ -10,6 +10,9 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_sharding.cli.context import Context, as_json, job_command, of_job
+from celery_sharding.views import JOBS
+
+RETRY, _ = JOBS.acts["retry"]
 
 
 @job_command
@@ -17,7 +20,7 @@ def pause(context: Context, *, task_id: str) -> None:
     """Let no further item of a job begin, until it is resumed."""
     context.ledger.control.pause(task_id)
     if not context.print_json({"task_id": task_id, "paused": True}):
-        click.echo(f"{task_id} is paused: workers stop at their next item")
+        click.echo(JOBS.said("pause", task_id))
 
 
 @job_command
@@ -25,7 +28,7 @@ def resume(context: Context, *, task_id: str) -> None:
     """Let a paused job go on where it stopped."""
     context.ledger.control.resume(task_id)
     if not context.print_json({"task_id": task_id, "paused": False}):
-        click.echo(f"{task_id} goes on")
+        click.echo(JOBS.said("resume", task_id))
 
 
 @job_command
@@ -33,7 +36,7 @@ def cancel(context: Context, *, task_id: str) -> None:
     """End a job: no further item begins, Post does not run, no chain goes on."""
     context.ledger.control.cancel(task_id)
     if not context.print_json({"task_id": task_id, "cancelled": True}):
-        click.echo(f"{task_id} is cancelled: workers stop at their next item")
+        click.echo(JOBS.said("cancel", task_id))
 
 
 @job_command
@@ -41,7 +44,7 @@ def retry(context: Context, *, task_id: str) -> None:
     """Run the failed items of an ended job once more, and then Post."""
     items = context.ledger.control.retry_failed(task_id)
     if not context.print_json({"task_id": task_id, "items": items}):
-        click.echo(f"{items:,} items of {task_id} run again")
+        click.echo(RETRY.said(task_id, items))
 
 
 @click.command(cls=CeleryCommand)
@@ -53,7 +56,7 @@ def rerun(context: Context, *, task_id: str, shards: tuple[int, ...]) -> None:
     """Run shards of an ended job once more, all of their items, and then Post."""
     items = context.ledger.control.rerun(task_id, shards)
     if not context.print_json({"task_id": task_id, "items": items}):
-        click.echo(f"{items:,} items of {task_id} run again")
+        click.echo(RETRY.said(task_id, items))
 
 
 @click.command(cls=CeleryCommand)

@@ -64,8 +64,14 @@ class Screen:
         """Answer the dialog that asks before an act: "yes", or "" for Cancel."""
         button = f"#pecker-confirm[open] button[value='{value}']"
         self.until(lambda: self.find(button).is_displayed(), "a dialog asks")
-        self.find(button).click()
-        self.until(lambda: not self.all("#pecker-confirm[open]"), "it is closed")
+
+        def pressed() -> bool:
+            """Press until it counts: at once it might be half of a double-click."""
+            for one in self.all(button):
+                one.click()
+            return not self.all("#pecker-confirm[open]")
+
+        self.until(pressed, "it is closed")
 
     @property
     def stayed(self) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
 
 from tests.browser.axe import hindrances, phone
 from tests.browser.screen import Screen, watched
@@ -76,7 +78,9 @@ def test_a_parked_message_is_retried_and_another_dropped(
 def test_on_a_phone_an_error_stands_under_its_task(page: Screen) -> None:
     """A column of its own would be a few letters wide."""
     bad = "#messages tr:last-child"
-    page.until(lambda: page.text(f"{bad} td:first-child") == "parked", "they are drawn")
+    page.until(
+        lambda: page.text(f"{bad} td.pecker-is-state") == "parked", "they are drawn"
+    )
     why = page.find(f"{bad} .pecker-why")
     own = page.find(f"{bad} td.pecker-is-error")
     assert (why.is_displayed(), own.is_displayed()) == (False, True)
@@ -85,7 +89,82 @@ def test_on_a_phone_an_error_stands_under_its_task(page: Screen) -> None:
         assert why.text == "the queue <i>eu</i> is unknown"
 
 
+def test_a_double_click_destroys_nothing(page: Screen, shared_dsn: str) -> None:
+    """Its second click is on the dialog, or on the next row by then."""
+    rows = "#messages tbody tr"
+    page.until(lambda: len(page.all(rows)) == 6, "all rows")
+    before = states(shared_dsn)
+    actions = ActionChains(page.driver)
+    actions.double_click(page.find(f"{rows} [data-act=drop]")).perform()
+    page.driver.execute_script(
+        "document.querySelector('#pecker-confirm [value=yes]').dispatchEvent("
+        "new MouseEvent('click', {detail: 1, bubbles: true, cancelable: true}))"
+    )
+    assert page.find("#pecker-confirm[open] h2").text.startswith("Drop ")
+    page.answer("")
+    page.find("#filter-parked").click()
+    page.until(lambda: len(page.all(rows)) == 2, "two parked")
+    ActionChains(page.driver).double_click(
+        page.find(f"{rows} [data-act=retry]")
+    ).perform()
+    page.until(lambda: len(page.all(rows)) == 1, "one is retried, not two")
+    assert states(shared_dsn) == before
+
+
+def test_ticked_messages_are_dropped_together(page: Screen, shared_dsn: str) -> None:
+    """A dialog says how many, and names some; one act, and one sentence of it."""
+    page.find("#tasks [data-key='proj.bill'] button").click()
+    rows = "#messages tbody tr"
+    page.until(lambda: len(page.all(rows)) == 3, "three rows")
+    for box in page.all(f"{rows} .pecker-tick input")[:2]:
+        box.click()
+    page.until(lambda: "2 messages" in page.text(".pecker-bulk"), "two are chosen")
+    page.find(".pecker-bulk [data-act=drop]").click()
+    page.until(lambda: page.text("#pecker-question") == "Drop 2 messages?", "it asks")
+    assert "proj.bill, proj.bill." in page.text("#pecker-confirm p")
+    page.answer("yes")
+    page.until(lambda: states(shared_dsn)["proj.bill"] == 1, "two are dropped")
+    page.until(lambda: "2 messages: " in page.text("#pecker-message"), "it says so")
+    page.until(lambda: not page.find(".pecker-bulk").is_displayed(), "none is chosen")
+
+
+def test_all_that_match_are_parked_at_once(page: Screen, shared_dsn: str) -> None:
+    """Those of other pages too; the filter decides, and not what was drawn."""
+    write_outbox(shared_dsn, due=103)
+    page.find("#tasks [data-key='proj.bill'] button").click()
+    rows = "#messages tbody tr"
+    page.until(lambda: len(page.all(rows)) == 100, "a page of rows")
+    page.find("#messages thead .pecker-tick input").click()
+    page.until(lambda: "100 messages" in page.text(".pecker-bulk b"), "a page")
+    page.find(".pecker-bulk label input").click()
+    page.find(".pecker-bulk [data-act=park]").click()
+    asked = "Park all 103 messages that match?"
+    page.until(lambda: page.text("#pecker-question") == asked, "it asks")
+    page.answer("yes")
+    said = "Parked, and not delivered before a retry: 103 messages."
+    page.until(lambda: page.text("#pecker-message") == said, "it says so")
+    assert page.text("#total-parked") in {"1", "104"}
+    page.until(lambda: page.text("#total-parked") == "104", "all are parked")
+
+
+def test_a_message_shows_its_facts_beside_the_table(page: Screen) -> None:
+    """Also what a narrow screen has no column for; Escape closes it."""
+    name = "#messages tbody tr td.pecker-what button"
+    page.until(lambda: page.all(name), "they are drawn")
+    page.find(name).click()
+    page.until(lambda: page.find("#pecker-detail").is_displayed(), "it opens")
+    facts = page.text("#pecker-detail")
+    assert "recorded" in facts
+    assert page.text(name) in facts
+    assert hindrances(page.driver, "#pecker-detail")[-1:] == [
+        "0 headings of the first level"
+    ]
+    page.press(Keys.ESCAPE)
+    page.until(lambda: not page.find("#pecker-detail").is_displayed(), "it is closed")
+
+
 def test_nothing_hinders_people(page: Screen) -> None:
-    """As axe-core sees it: light, dark, on a phone."""
+    """As axe-core sees it: light, dark, on a phone; with rows chosen, too."""
     page.until(lambda: page.text("#total-depth") == "3", "all are drawn")
+    page.find("#messages thead .pecker-tick input").click()
     assert hindrances(page.driver) == []

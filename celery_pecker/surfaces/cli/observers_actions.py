@@ -9,6 +9,7 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.app_modules import load_app
+from celery_pecker.kernel.database import Database
 from celery_pecker.observers import operations
 from celery_pecker.observers.app import observers_of
 from celery_pecker.observers.kind import Observer
@@ -16,20 +17,13 @@ from celery_pecker.observers.model import Answer
 from celery_pecker.observers.overview import ObserversOverview
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
 from celery_pecker.surfaces.cli.observers import observers, opened, refuse_unknown
+from celery_pecker.surfaces.views.observers import OBSERVERS, RESTARTS, STOPS
 
 __all__ = ["observers"]
 
-STOPS = {
-    Answer.ASKED: "{name!r} is asked to end",
-    Answer.NOT_ACTIVE_YET: "{name!r} is deleted: no host had run it",
-    Answer.ALREADY_ASKED: "{name!r} was asked to end before",
-    Answer.ALREADY_DELETED: "{name!r} has ended already",
-    Answer.NOT_FOUND: "there is no observer {name!r}",
-}
-RESTARTS = {
-    **STOPS,
-    Answer.ASKED: "{name!r} begins again",
-    Answer.ALREADY_ASKED: "{name!r} was asked to end",
+GONE = {
+    Answer.ALREADY_DELETED: "{what} has ended already",
+    Answer.NOT_FOUND: "there is no observer {what!r}",
 }
 
 
@@ -73,8 +67,8 @@ def stop(ctx: click.Context, /, *, name: str, json: bool) -> None:
     """Ask for the end of an observer."""
     with opened(ctx, json=json) as (context, database):
         answer = operations.stop(database, name)
-        _tell(context, name, answer, STOPS)
-        if answer in {Answer.ALREADY_DELETED, Answer.NOT_FOUND}:
+        _tell(context, name, answer, {**STOPS, **GONE})
+        if answer in GONE:
             context.leave(NO)
 
 
@@ -86,7 +80,7 @@ def restart(ctx: click.Context, /, *, name: str, json: bool) -> None:
     """End the life of an observer and begin another; a parked one begins again."""
     with opened(ctx, json=json) as (context, database):
         answer = operations.restart(database, name)
-        _tell(context, name, answer, RESTARTS)
+        _tell(context, name, answer, {**STOPS, **RESTARTS, **GONE})
         if answer is not Answer.ASKED:
             context.leave(NO)
 
@@ -98,14 +92,7 @@ def restart(ctx: click.Context, /, *, name: str, json: bool) -> None:
 def drain(ctx: click.Context, /, *, node: str, json: bool) -> None:
     """Have a host, by name or id, hand over what it holds and take nothing more."""
     with opened(ctx, json=json) as (context, database):
-        count = operations.drain(database, node)
-        _ordered(
-            context,
-            ObserversOverview(database),
-            node,
-            count,
-            "hands over what it holds",
-        )
+        _ordered(context, database, node, operations.drain(database, node), "drain")
 
 
 @observers.command(cls=CeleryCommand)
@@ -116,9 +103,7 @@ def undrain(ctx: click.Context, /, *, node: str, json: bool) -> None:
     """Let a host that was drained, by name or id, take observers again."""
     with opened(ctx, json=json) as (context, database):
         count = operations.undrain(database, node)
-        _ordered(
-            context, ObserversOverview(database), node, count, "takes observers again"
-        )
+        _ordered(context, database, node, count, "undrain")
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -144,14 +129,14 @@ def _tell(
     context: Context, name: str, answer: Answer, words: dict[Answer, str]
 ) -> None:
     if not context.print_json({"name": name, "answer": answer}):
-        click.echo(words[answer].format(name=name))
+        click.echo(words[answer].format(what=name))
 
 
 def _ordered(
-    context: Context, overview: ObserversOverview, node: str, count: int, what: str
+    context: Context, database: Database, node: str, count: int, act: str
 ) -> None:
     if not count:
-        hosts = sorted({one.name for one in overview.hosts()})
+        hosts = sorted({one.name for one in ObserversOverview(database).hosts()})
         refuse_unknown("NODE", node, "there are", hosts)
     if not context.print_json({"node": node, "hosts": count}):
-        click.echo(f"{node!r} {what}")
+        click.echo(OBSERVERS.said(act, node))

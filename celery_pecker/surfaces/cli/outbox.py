@@ -23,6 +23,7 @@ from celery_pecker.surfaces.cli.outboxes import known
 from celery_pecker.surfaces.console.group import subcommand_follows
 from celery_pecker.surfaces.console.rendering import print_figures, print_table
 from celery_pecker.surfaces.views.outbox import MESSAGES, OUTBOX, TASKS
+from celery_pecker.surfaces.views.phrases import plural
 
 of_outbox = click.option(
     "--outbox",
@@ -126,7 +127,7 @@ def retry(
         count = operations.retry(
             database, chosen(**which), at=_instant(at, context), delay=delay
         )
-        _done(context, count, "to be tried again")
+        _done(context, count, OUTBOX.said("retry", count))
 
 
 @outbox.command(cls=CeleryCommand)
@@ -141,7 +142,7 @@ def park(
     """Park rows: nothing delivers or runs them until they are retried."""
     with opened(ctx, name, json=json) as (context, database):
         count = operations.park(database, chosen(**which), reason)
-        _done(context, count, "parked")
+        _done(context, count, OUTBOX.said("park", count))
 
 
 @outbox.command(cls=CeleryCommand)
@@ -153,7 +154,7 @@ def drop(ctx: click.Context, /, *, name: str, json: bool, **which: Any) -> None:
     """Delete rows: their tasks will not run."""
     with opened(ctx, name, json=json) as (context, database):
         count = operations.drop(database, chosen(**which))
-        _done(context, count, "dropped")
+        _done(context, count, OUTBOX.said("drop", count))
 
 
 @outbox.command(cls=CeleryCommand)
@@ -200,7 +201,7 @@ def reschedule(  # noqa: PLR0913  # what can be changed
             attempt=attempt,
             ended=ended,
         )
-        _done(context, count, "rescheduled")
+        _done(context, count, f"Rescheduled: {plural(count, 'message')}.")
 
 
 @contextmanager
@@ -256,7 +257,7 @@ def _instant(text: str | None, context: Context) -> datetime | None:
 
 def _done(context: Context, count: int, what: str) -> None:
     if not context.print_json({"rows": count}):
-        click.echo(f"{count} rows are {what}" if count != 1 else f"1 row is {what}")
+        click.echo(what)
     if not count:
         context.leave(NO)
 

@@ -30,6 +30,7 @@ from celery_pecker.surfaces.flower.stored_schedules import (
     schedules_of,
     why_read_only,
 )
+from celery_pecker.surfaces.views import schedules as view
 
 TASKS = 500
 """Names of tasks that the form proposes, at most."""
@@ -53,7 +54,8 @@ def read(source: Source, query: Query) -> dict[str, Any] | None:
         "texts": {field.name: NEW.get(field.name, "") for field in FIELDS},
         "stored": None,
         "code": None,
-        "changes": [],
+        "cards": {},
+        "rows": {"changes": []},
     }
     if not name:
         return page
@@ -73,7 +75,7 @@ def read(source: Source, query: Query) -> dict[str, Any] | None:
             "schedule": entry.row.schedule,
             "period": entry.row.period_us,
         }
-    page["changes"] = changes_of(source, name)
+    page["rows"] = {"changes": changes_of(source, name)}
     return page
 
 
@@ -170,6 +172,7 @@ def _conflict(source: Source, error: VersionConflict) -> Refused:
 EDIT = Page(
     name="schedule-edit",
     title="Edit schedule",
+    view=view.EDIT,
     url="/schedules/edit",
     template="edit.html",
     read=read,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.surfaces.flower.upcoming import Upcoming
-from celery_pecker.surfaces.views.model import View
+from celery_pecker.surfaces.views.model import Done, View
 
 FOLDER = Path(__file__).parent
 HOSTS = "pecker_hosts"
@@ -61,6 +61,10 @@ Query = Mapping[str, str]
 Read = Callable[[Any, Query], "dict[str, Any] | None"]
 """Given a `Source`, or what the page opens instead."""
 Act = Callable[[Source, str, str], "dict[str, Any]"]
+Names = Sequence[str] | None
+"""Keys of rows; None: all that the address leaves."""
+Does = Callable[[Any, Names, Query, str], Done]
+"""Given what the page reads from, rows, what stands in the address, and the user."""
 Fields = Mapping[str, str]
 """What was typed into a form, by the names of its fields."""
 
@@ -94,6 +98,8 @@ class Page:
     """What it renders, if it is the page of a view."""
     acts: Mapping[str, Act] = field(default_factory=dict)
     """Functions called with a source, a name and the user, on a thread."""
+    does: Mapping[str, Does] = field(default_factory=dict)
+    """What can be done to rows of its view, on a thread."""
     forms: Mapping[str, Form] = field(default_factory=dict)
     """What can be done with fields that were filled in."""
     under: str = ""

@@ -22,7 +22,6 @@ from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.surfaces.flower.pages import (
     PLACE,
-    Act,
     Fields,
     Form,
     Page,
@@ -244,22 +243,28 @@ class Reader:
             return self._opened[page.name]
 
     async def act(
-        self, page: Page, query: Query, act: Act, name: str, by: str
-    ) -> dict[str, Any]:
+        self,
+        page: Page,
+        query: Query,
+        call: Call[Options, Answer],
+        *args: Options.args,
+        **kwargs: Options.kwargs,
+    ) -> Answer:
         """Do something on a page, in the database that its address has chosen.
 
         Raises:
             UnknownDatabase: the address names none of them.
         """
         if page.places is None:
-            return await self.write(act, name, by)
+            return await self.write(call, *args, **kwargs)
         places = page.places(self._app)
         place = query.get(PLACE, next(iter(places)))
         if place not in places:
             message = f"{PLACE} {place!r}: the app has {', '.join(places)}"
             raise UnknownDatabase(message)
         try:
-            return await self._lane(place, places[place]).write(act, name, by)
+            lane = self._lane(place, places[place])
+            return await lane.write(call, *args, **kwargs)
         finally:
             self._recent.clear()  # the next request shows the change
 

@@ -15,9 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.surfaces.flower.pages import Page, Query
+from celery_pecker.surfaces.flower.pages import Does, Names, Page, Query
 from celery_pecker.surfaces.views.alarms import ALARMS
-from celery_pecker.surfaces.views.model import Act, Shown, Table, View
+from celery_pecker.surfaces.views.model import (
+    Act,
+    Done,
+    NoSuchRow,
+    Shown,
+    Table,
+    View,
+)
 from celery_pecker.surfaces.views.observers import OBSERVERS
 from celery_pecker.surfaces.views.outbox import OUTBOX
 
@@ -31,8 +38,8 @@ OF_COLUMNS = (
     *("alert", "order"),
 )
 OF_TABLES = (
-    *("name", "title", "key", "states", "empty", "paged", "order", "nouns"),
-    "acts_by_hand",
+    *("name", "title", "key", "states", "means", "empty", "paged", "order", "nouns"),
+    *("by_hand",),
 )
 EXACT = 2**53
 """From here on a number of JavaScript's is rounded."""
@@ -44,8 +51,15 @@ def described(view: View) -> dict[str, Any]:
         table.name: {
             **_facts(table, *OF_TABLES),
             "columns": [_facts(one, *OF_COLUMNS) for one in table.shown],
+            "facts": [
+                _facts(one, "key", "label", "kind", "number")
+                for one in table.fields.values()
+            ],
             "folded": [one.key for one in table.columns if one.kind == "folded"],
-            "acts": [_facts(one, "name", "label", "asks") for one in table.acts],
+            "acts": [
+                {**_facts(one, "name", "label", "asks"), "every": one.every is not None}
+                for one in table.acts
+            ],
             "filters": [_facts(one, "key", "label", "kind") for one in table.filters],
         }
         for table in view.tables
@@ -114,10 +128,6 @@ def page(
         shown = view.read(source(given), query)
         return None if shown is None else document(view, shown)
 
-    def act(which: Act, given: Any, name: str, by: str) -> dict[str, Any]:
-        return {"message": which.call(source(given), name, by)}
-
-    acts = {name: partial(act, one) for name, one in view.acts.items()}
     usual = {
         "url": f"/{view.name}",
         "template": "view.html",
@@ -128,9 +138,26 @@ def page(
         title=view.title,
         view=view,
         read=read,
-        acts=acts,
+        does=acts_of(view, source),
         **{**usual, **facts},
     )
+
+
+def acts_of(view: View, source: Callable[[Any], Any]) -> dict[str, Does]:
+    """Return what can be done on the page of a view."""
+
+    def does(
+        which: Act, table: Table, given: Any, names: Names, query: Query, by: str
+    ) -> Done:
+        if names is not None:
+            return which.do(source(given), names, by, table)
+        if which.every is None:
+            message = f"{which.name} is done to rows that are named"
+            raise NoSuchRow(message)
+        rows = which.every(source(given), query, by)
+        return Done([view.said(which.name, rows)], ())
+
+    return {name: partial(does, *one) for name, one in view.acts.items()}
 
 
 def _has_outbox(app: Celery) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from celery_pecker.schedules.engine.model import task_id
 from celery_pecker.schedules.overview import ORDERS, EntryRow, Overview, Totals
 from celery_pecker.schedules.overview.reader import OVERDUE_TIMEOUT
 from celery_pecker.surfaces.flower.pages import Page, Query, Source
-from celery_pecker.surfaces.flower.rendering import document
+from celery_pecker.surfaces.flower.rendering import acts_of, document, rows_of
 from celery_pecker.surfaces.flower.stored_schedules import (
     brief,
     changes_of,
@@ -126,7 +127,19 @@ def read_entry(source: Source, query: Query) -> dict[str, Any] | None:
         "now": detail.now_us,
         "row": plain(detail.row, source, detail.now_us, stored, removed),
         "stored": None if stored is None else full(stored),
-        "changes": changes_of(source, name),
+        "cards": {},
+        "rows": {
+            "changes": changes_of(source, name),
+            "slots": rows_of(
+                view.SLOTS,
+                [
+                    view.ListedSlot(
+                        one, task_id(source.settings.schema, name, one.due_us, one.era)
+                    )
+                    for one in detail.slots[:LISTED]
+                ],
+            ),
+        },
         "why": why_read_only(source.app),
         "declared_until": detail.declared_until_us,
         "holder_seen": detail.holder_seen_us,
@@ -143,10 +156,6 @@ def read_entry(source: Source, query: Query) -> dict[str, Any] | None:
             for slot in detail.slots
         ],
         "holders": [*zip(holders, hosts, strict=True)],
-        "tasks": [
-            task_id(source.settings.schema, name, slot.due_us, slot.era)
-            for slot in detail.slots[:LISTED]
-        ],
         "bad": _bad(detail.row, source),
         "fence": _texts(asdict(detail.fence)) if detail.fence else None,
         "pending": [_texts(asdict(pending)) for pending in detail.pending],
@@ -190,6 +199,7 @@ def plain(
         "holder": str(row.holder) if row.holder else None,
         "state": state,
         "why": _why(row),
+        "acts": [] if removed else ["run", "resume" if row.paused else "pause"],
         "stored": None if stored is None else brief(stored),
     }
 
@@ -218,27 +228,37 @@ def _texts(values: dict[str, Any]) -> dict[str, Any]:
     return {**values, "epoch": str(values["epoch"])}
 
 
-def pause(source: Source, name: str, by: str) -> dict[str, Any]:
-    """Let the slots of the entry pass."""
-    schedules_of(source.app).pause(name, by=by)
-    totals_of(source.app).forget()
-    return {"message": f"Paused {name}: its slots pass without a run."}
+class FlowerEdits:
+    """Edits of entries; the next page shows figures of after them."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._schedules = schedules_of(source.app)
+        self._totals = totals_of(source.app)
+
+    def pause(self, name: str, *, by: str) -> None:
+        """Let the slots of the entry pass."""
+        self._schedules.pause(name, by=by)
+        self._totals.forget()
+
+    def resume(self, name: str, *, by: str) -> None:
+        """Let the slots of the entry run again."""
+        self._schedules.resume(name, by=by)
+        self._totals.forget()
+
+    def run(self, name: str, *, by: str) -> None:
+        """Ask for a run now."""
+        Overview(self._source.database).request_run(name, by)
+
+    def matching(self, search: str, *, paused: bool) -> Sequence[str]:
+        """Return the names of all entries that a search finds."""
+        overview = Overview(self._source.database)
+        total = overview.page(search=search, limit=1).total
+        rows = overview.page(search=search, limit=total).rows
+        return [row.name for row in rows if row.paused is paused]
 
 
-def resume(source: Source, name: str, by: str) -> dict[str, Any]:
-    """Let the slots of the entry run again."""
-    schedules_of(source.app).resume(name, by=by)
-    totals_of(source.app).forget()
-    return {"message": f"Resumed {name}: it runs again from its next slot on."}
-
-
-def run(source: Source, name: str, by: str) -> dict[str, Any]:
-    """Ask for a run now."""
-    due_us = Overview(source.database).request_run(name, by)
-    return {"message": f"Asked for a run of {name}.", "due": due_us}
-
-
-ACTS = {"pause": pause, "resume": resume, "run": run}
+ACTS = acts_of(view.SCHEDULES, FlowerEdits)
 
 
 def wanted(app: Celery) -> bool:
@@ -253,16 +273,17 @@ SCHEDULES = Page(
     template="schedules.html",
     view=view.SCHEDULES,
     read=read_list,
-    acts=ACTS,
+    does=ACTS,
     shown=wanted,
 )
 ENTRY = Page(
     name="schedule",
     title="Schedule",
+    view=view.ENTRY,
     url="/schedules/entry",
     template="entry.html",
     read=read_entry,
-    acts=ACTS,
+    does=ACTS,
     under="schedules",
 )
 PAGES = (SCHEDULES, ENTRY)

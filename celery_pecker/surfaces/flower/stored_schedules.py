@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.surfaces.flower.pages import Source
+from celery_pecker.surfaces.flower.rendering import rows_of
+from celery_pecker.surfaces.views import schedules as view
 from celery_pecker.surfaces.views.schedules import compared
 
 if TYPE_CHECKING:
     from celery import Celery
 
-    from celery_pecker.schedules import Change, ScheduleRow, Schedules
+    from celery_pecker.schedules import ScheduleRow, Schedules
 
 CHANGES = 30
 """Of one schedule, the newest."""
 LONGEST = 200
-"""Characters of a value in the list of changes."""
+"""Characters of a value in the list of facts."""
 BRIEF = (
     *("words", "version", "problem", "declared_by_code", "done"),
     *("changed_at", "changed_by"),
@@ -29,7 +31,6 @@ DEFINITION = (
     *("args", "kwargs", "options", "schedule", "policies", "start", "end"),
     "created_at",
 )
-CHANGE = ("version", "change", "other_name", "changed_at", "changed_by")
 UNSET = (
     "Editing is off: pecker_allowed_tasks is not set. Set it to the names of the tasks"
     ' that people may schedule here, or to patterns, as ["reports.*"].'
@@ -84,23 +85,7 @@ def full(row: ScheduleRow) -> dict[str, Any]:
 def changes_of(source: Source, name: str) -> list[dict[str, Any]]:
     """Return the last changes of an entry, newest first, each with what it changed."""
     rows = schedules_of(source.app).history(name, limit=CHANGES + 1)
-    return changes(rows)[:CHANGES]
-
-
-def changes(rows: Sequence[Change]) -> list[dict[str, Any]]:
-    """Return changes, newest first, with what each has changed. Pure."""
-    return [
-        {
-            **_fields(row, CHANGE),
-            "id": str(row.id),
-            "gone": row.definition is None,
-            "fields": [
-                {key: _cut(text) for key, text in one._asdict().items()}
-                for one in differences
-            ],
-        }
-        for row, differences in compared(rows)
-    ]
+    return rows_of(view.CHANGES, compared(rows)[:CHANGES])
 
 
 def _fields(row: Any, names: Sequence[str]) -> dict[str, Any]:

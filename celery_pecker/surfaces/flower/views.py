@@ -32,6 +32,7 @@ from celery_pecker.surfaces.flower.pages import (
     PLACE,
     READ_ONLY,
     Fields,
+    Names,
     Page,
     Query,
     Refused,
@@ -270,19 +271,22 @@ class ActView(ScriptView):
 
     @authenticated
     async def post(self) -> None:
-        """Do it: ``{"act": "pause", "name": "…"}``."""
+        """Do it: ``{"act": "pause", "name": "…"}``.
+
+        Instead of a name there may be `names`, or ``"every": true`` for all rows that
+        the address leaves.
+        """
         self.check_xsrf_cookie()  # an older Flower's settings do not
         self.set_header(*NO_STORE)
         if self.refusal:
             answer(self, 403, error=self.refusal)
             return
-        name, act, fields = self.asked()
+        names, act, fields = self.asked()
+        name = "" if names is None else ", ".join(names)
         form = self.page.forms.get(act)
         try:
             if form is None:
-                reply = await self.reader.act(
-                    self.page, self.query, self.page.acts[act], name, self.user
-                )
+                reply = await self.do(act, names, name)
             else:
                 reply = await self.reader.fill(form, name, self.user, fields)
         except TooManyWaiting as error:
@@ -301,26 +305,40 @@ class ActView(ScriptView):
                 logger.info("pecker: %s asked: %s %r", self.user, act, name)
             answer(self, 200, **reply)
 
-    def asked(self) -> tuple[str, str, Fields]:
-        """Return the name, what to do with it, and the fields of a form; or refuse."""
+    async def do(self, act: str, names: Names, name: str) -> dict[str, Any]:
+        """Do something that the page, or its view, has."""
+        page, query = self.page, self.query
+        if act in page.acts:
+            return await self.reader.act(page, query, page.acts[act], name, self.user)
+        does = page.does[act]
+        done = await self.reader.act(page, query, does, names, query, self.user)
+        message = " ".join([*done.said, *done.refused])
+        return {"message": message, "refused": len(done.refused)}
+
+    def asked(self) -> tuple[Names, str, Fields]:
+        """Return names, what to do with them, and the fields of a form; or refuse."""
         if len(self.request.body) > LARGEST:
             raise HTTPError(413, f"Send at most {LARGEST} bytes.")
         try:
             body = json.loads(self.request.body)
-            name, act, fields = body["name"], body["act"], body.get("fields", {})
+            act, fields, every = body["act"], body.get("fields", {}), body.get("every")
+            names = None if every is True else body.get("names") or [body["name"]]
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            name = act = fields = None
-        acts = [*self.page.acts, *self.page.forms]
+            names = act = fields = [None]
+        acts = [*self.page.does, *self.page.acts, *self.page.forms]
         known = isinstance(act, str) and act in acts
-        if not isinstance(name, str) or not known:
+        # A form is of one row.
+        if not known or not are_texts([""] if names is None else names):
             allowed = ", ".join(acts) or "nothing"
             raise HTTPError(400, f"Send JSON with 'name' and 'act', one of: {allowed}.")
-        texts = isinstance(fields, dict) and all(
-            isinstance(value, str) for value in fields.values()
-        )
-        if not texts:
+        if not isinstance(fields, dict) or not are_texts([*fields.values()]):
             raise HTTPError(400, "Send 'fields' as an object of texts.")
-        return name, act, fields
+        return names, act, fields
+
+
+def are_texts(values: object) -> bool:
+    """Return whether it is a list of texts."""
+    return isinstance(values, list) and all(isinstance(one, str) for one in values)
 
 
 def answer(view: View, status: int, **fields: Any) -> None:

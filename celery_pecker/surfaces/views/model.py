@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
+from celery_pecker.surfaces.views.phrases import count, plural
 
 Query = Mapping[str, str]
 """What chooses rows: the values of filters by their keys."""
@@ -31,6 +32,8 @@ Width = Literal["phone", "tablet", "desk", "wide", "aside"]
 page has it as a note or hint of others, and a command not at all."""
 Tone = Literal["success", "active", "warning", "danger"]
 """How a figure stands: well, busy, it waits for people, badly."""
+FEW = 5
+"""Rows that are named where there are more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +72,58 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Something that people may do to a row."""
+    """Something that people may do to rows: a button, an action, a command."""
 
     name: str
     label: str
-    call: Callable[[Any, str, str], str]
-    """Called with what the view reads from, the row's key and the user; returns what
-    was done. Raises `NoSuchRow`."""
+    call: Callable[[Any, str, str], object]
+    """Called with what the view reads from (in Django: what stores), the row's key and
+    the user; returns the answer that `says` tells. Raises what refuses it."""
+    says: str | Mapping[Any, str]
+    """What was done, to {what}; by the answer, or with {answer} in it."""
     asks: str = ""
-    """The question before it: where it cannot be taken back."""
+    """What a dialog says before it: where it cannot be taken back."""
+    every: Callable[[Any, Query, str], int] | None = None
+    """Does it to all rows that filters leave, and returns to how many; None: it is done
+    to rows that were chosen one by one."""
+    permission: Literal["change", "delete"] = "change"
+    """Which right of Django's it needs."""
     states: tuple[str, ...] | None = None
     """Of rows that have it; None: all."""
     when: Callable[[Any], bool] | None = None
     """Whether a row in such a state has it; None: each."""
+
+    def said(self, what: str, answer: object = None) -> str:
+        """Return the sentence of what was done."""
+        says = self.says if isinstance(self.says, str) else self.says[answer]
+        return says.format(what=what, answer=answer)
+
+    def do(self, source: Any, keys: Sequence[str], user: str, table: Table) -> Done:
+        """Do it to rows by their keys; of several, one that refuses stops no other.
+
+        Raises:
+            PeckerError: the only row refuses it, or the database is away.
+        """
+        answers: dict[object, list[str]] = {}
+        refused = []
+        for key in keys:
+            try:
+                answer = self.call(source, key, user)
+            except PeckerError as error:
+                if len(keys) == 1 or isinstance(error, DatabaseUnavailable):
+                    raise
+                refused.append(f"Not done for {key}: {error}")
+            else:
+                answers.setdefault(answer, []).append(key)
+        said = [self.said(table.named(done), one) for one, done in answers.items()]
+        return Done(said, refused)
+
+
+class Done(NamedTuple):
+    """What came of an act, in sentences."""
+
+    said: Sequence[str]
+    refused: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +151,8 @@ class Table:
     state: str = "state"
     states: Mapping[str, str] = field(default_factory=dict)
     """The shape of each state in pictures, which differ in more than colour."""
+    means: Mapping[str, str] = field(default_factory=dict)
+    """What a state says, where its name is not all."""
     acts: tuple[Act, ...] = ()
     filters: tuple[Filter, ...] = ()
     paged: Literal["", "numbers", "behind"] = ""
@@ -118,8 +162,6 @@ class Table:
     """Whether a page writes the title above it."""
     by_hand: bool = False
     """Whether a page draws it in its own way."""
-    acts_by_hand: bool = False
-    """Whether a page draws in its own way what may be done to a row."""
     order: str = ""
     """What sorts the rows until a head is clicked."""
     nouns: tuple[str, str] = ("row", "rows")
@@ -138,6 +180,13 @@ class Table:
     def shown(self) -> list[Column]:
         """Return the columns that stand for themselves."""
         return [column for column in self.columns if column.width != "aside"]
+
+    def named(self, keys: Sequence[str]) -> str:
+        """Return what rows are called; of many the first."""
+        if len(keys) == 1:
+            return keys[0] if self.key == "name" else f"{self.nouns[0]} {keys[0]}"
+        more = f" and {count(len(keys) - FEW)} more" if len(keys) > FEW else ""
+        return f"{count(len(keys))} {self.nouns[1]}: {', '.join(keys[:FEW])}{more}"
 
     def offers(self, row: Any) -> list[str]:
         """Return what may be done to a row, by name."""
@@ -263,9 +312,14 @@ class View:
         return next(one for one in self.tables if one.name == name)
 
     @property
-    def acts(self) -> dict[str, Act]:
-        """Return what may be done, by name."""
-        return {act.name: act for table in self.tables for act in table.acts}
+    def acts(self) -> dict[str, tuple[Act, Table]]:
+        """Return what may be done, by name, with the table of its rows."""
+        return {act.name: (act, table) for table in self.tables for act in table.acts}
+
+    def said(self, name: str, rows: int | str) -> str:
+        """Return the sentence of what was done to a row of this name, or so many."""
+        act, table = self.acts[name]
+        return act.said(plural(rows, *table.nouns) if isinstance(rows, int) else rows)
 
 
 class NoSuchRow(PeckerError, LookupError):

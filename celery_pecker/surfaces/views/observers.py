@@ -54,10 +54,13 @@ LONG_WAIT = 60.0
 HOST_STATES = ("up", "draining", "lapsed")
 """lapsed: the lease has ended, and no host has taken over yet."""
 GONE = "This observer, or this host, is not there any more."
-STOPS: Mapping[Answer | bool, str] = {
-    Answer.ASKED: "It is asked to end.",
-    Answer.NOT_ACTIVE_YET: "Deleted: no host had run it.",
-    Answer.ALREADY_ASKED: "It was asked to end before.",
+STOPS: Mapping[Answer, str] = {
+    Answer.ASKED: "Asked to end: {what}.",
+    Answer.NOT_ACTIVE_YET: "Deleted, no host had run it: {what}.",
+    Answer.ALREADY_ASKED: "Asked to end before: {what}.",
+}
+RESTARTS: Mapping[Answer, str] = {
+    Answer.ASKED: "Begins again, with all retries: {what}."
 }
 
 
@@ -67,13 +70,7 @@ def read(database: Database, query: Query) -> Shown:
     [(now,)] = database.run("read_clock", now=None)
     number = query.get("page", "")[:DIGITS]
     at = int(number) if number.isascii() and number.isdigit() else 1
-    place = _text(query, "place")
-    which = Which(
-        search=_text(query, "search"),
-        node=_text(query, "node"),
-        place=place if place in {*map(str, SHOWN)} else None,
-    )
-    page = overview.page(which, limit=ROWS, skip=(max(at, 1) - 1) * ROWS)
+    page = overview.page(_which(query), limit=ROWS, skip=(max(at, 1) - 1) * ROWS)
     summary = overview.summary()
     row, events = _life(overview, _text(query, "name"))
     return Shown(
@@ -90,6 +87,16 @@ def read(database: Database, query: Query) -> Shown:
             "warning": not_sent(summary),
             "life": None if row is None else _about(row),
         },
+    )
+
+
+def _which(query: Query) -> Which:
+    """Return the observers that filters leave."""
+    place = _text(query, "place")
+    return Which(
+        search=_text(query, "search"),
+        node=_text(query, "node"),
+        place=place if place in {*map(str, SHOWN)} else None,
     )
 
 
@@ -156,28 +163,41 @@ def host_state(host: NodeRow) -> str:
 
 def _act(
     name: str,
-    label: str,
     does: Callable[[Database, str], Answer | int],
-    answers: Mapping[Answer | bool, str],
+    says: str | Mapping[Answer, str],
     states: tuple[str, ...],
     asks: str = "",
 ) -> Act:
-    """Return an act, with what is said to each answer that is not a refusal."""
+    """Return an act; an answer of which nothing is said is a refusal."""
 
-    def call(database: Database, key: str, user: str) -> str:
+    def call(database: Database, key: str, user: str) -> object:
         del user
         answer = does(database, key)
-        known = answers.get(answer if isinstance(answer, Answer) else answer > 0)
-        if known is None:
+        if not answer if isinstance(says, str) else answer not in says:
             raise NoSuchRow(GONE)
-        return known
+        return answer
 
-    return Act(name, label, call, asks=asks, states=states)
+    def every(database: Database, query: Query, user: str) -> int:
+        del user
+        overview, which = ObserversOverview(database), _which(query)
+        total = overview.page(which, limit=1).total
+        rows = overview.page(which, limit=total).rows
+        keys = [one.name for one in rows if one.place in states]
+        return sum(does(database, key) in says for key in keys)
+
+    return Act(
+        name,
+        name.capitalize(),
+        call,
+        says,
+        asks=asks,
+        states=states,
+        every=None if isinstance(says, str) else every,
+    )
 
 
-HANDS_OVER = "The host hands over what it holds, and takes nothing more."
-TAKES = "The host takes observers again."
-ANEW = "It begins again, with all its retries."
+HANDS_OVER = "Hands over what it holds, and takes nothing more: {what}."
+TAKES = "Takes observers again: {what}."
 
 
 # Figures
@@ -319,9 +339,10 @@ HOSTS_TABLE = Table(
     ),
     empty="No host lives: nothing runs.",
     acts=(
-        _act("drain", "Drain", operations.drain, {True: HANDS_OVER}, ("up", "lapsed")),
-        _act("undrain", "Undrain", operations.undrain, {True: TAKES}, ("draining",)),
+        _act("drain", operations.drain, HANDS_OVER, ("up", "lapsed")),
+        _act("undrain", operations.undrain, TAKES, ("draining",)),
     ),
+    nouns=("host", "hosts"),
     by_hand=True,
 )
 KINDS = Table(
@@ -365,17 +386,17 @@ OBSERVERS_TABLE = Table(
         "stopping": "idle",
     },
     acts=(
-        _act("restart", "Restart", operations.restart, {Answer.ASKED: ANEW}, _RUNS),
+        _act("restart", operations.restart, RESTARTS, _RUNS),
         _act(
             "stop",
-            "Stop",
             operations.stop,
             STOPS,
             _RUNS,
-            asks="Its life ends, and no host runs it again.",
+            asks="A life ends, and no host runs it again.",
         ),
     ),
     paged="numbers",
+    nouns=("observer", "observers"),
     filters=(
         Filter("search", "Search names and kinds", kind="search"),
         Filter(

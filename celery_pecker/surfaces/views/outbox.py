@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox import operations
 from celery_pecker.outbox.operations import Which
@@ -39,18 +41,36 @@ def read(database: Database, query: Query) -> Shown:
     [(now,)] = database.run("read_clock", now=None)
     task = query.get("task", "").replace("\0", "")
     parked = query.get("parked") == "1"
-    which = Which(
-        tasks=[task] if task else None,
-        parked=True if parked else None,
-        all_rows=not task and not parked,
-    )
-    rows = overview.rows(which, limit=ROWS + 1)
+    rows = overview.rows(_which(query), limit=ROWS + 1)
     summary = overview.summary()
     return Shown(
+        total=_matching(summary, task, parked=parked),
+        size=ROWS,
         now_us=now,
         summary=summary,
         rows={"tasks": summary.tasks, "messages": rows[:ROWS]},
         more=len(rows) > ROWS,
+    )
+
+
+def _which(query: Query) -> Which:
+    """Return the rows that filters leave."""
+    task, parked = query.get("task", "").replace("\0", ""), query.get("parked") == "1"
+    return Which(
+        tasks=[task] if task else None,
+        parked=True if parked else None,
+        all_rows=not task and not parked,
+    )
+
+
+def _matching(all_: OutboxSummary, task: str, *, parked: bool) -> int:
+    """Return how many rows filters leave, as far as they are counted."""
+    if not task:
+        return all_.parked if parked else all_.depth + all_.later + all_.parked
+    mine = (one for one in all_.tasks if one.task == task)
+    return sum(
+        one.parked + (0 if parked else one.waiting + one.held + one.later)
+        for one in mine
     )
 
 
@@ -61,27 +81,49 @@ def _one(key: str) -> Which:
     return Which(ids=[int(key)])
 
 
-def _changed(rows: int, message: str) -> str:
-    if not rows:
-        raise NoSuchRow(GONE)
-    return message
+def _act(
+    name: str,
+    does: Callable[[Database, Which, str], int],
+    says: str,
+    states: tuple[str, ...],
+    asks: str = "",
+) -> Act:
+    def call(database: Database, key: str, user: str) -> None:
+        if not does(database, _one(key), user):
+            raise NoSuchRow(GONE)
+
+    def every(database: Database, query: Query, user: str) -> int:
+        return does(database, _which(query), user)
+
+    return Act(
+        name, name.capitalize(), call, says, asks=asks, every=every, states=states
+    )
 
 
-def _retry(database: Database, key: str, user: str) -> str:
-    del user
-    rows = operations.retry(database, _one(key))
-    return _changed(rows, "It is tried again, with all its attempts.")
-
-
-def _park(database: Database, key: str, user: str) -> str:
-    rows = operations.park(database, _one(key), f"parked by {user} in Flower")
-    return _changed(rows, "Parked: nothing delivers it until it is retried.")
-
-
-def _drop(database: Database, key: str, user: str) -> str:
-    del user
-    rows = operations.drop(database, _one(key))
-    return _changed(rows, "Dropped: its task will not run.")
+_TO_DELIVER = ("waiting", "held", "later")
+ACTS = (
+    _act(
+        "retry",
+        lambda database, which, _: operations.retry(database, which),
+        "To be tried again, with all attempts: {what}.",
+        ("parked",),
+    ),
+    _act(
+        "park",
+        lambda database, which, user: operations.park(
+            database, which, f"parked by {user} in Flower"
+        ),
+        "Parked, and not delivered before a retry: {what}.",
+        _TO_DELIVER,
+    ),
+    _act(
+        "drop",
+        lambda database, which, _: operations.drop(database, which),
+        "Dropped, and never run: {what}.",
+        (*_TO_DELIVER, "parked"),
+        asks="Rows are deleted, and their tasks will not run.",
+    ),
+)
 
 
 # Figures
@@ -219,13 +261,8 @@ MESSAGES = Table(
     ),
     empty="No such message.",
     states={"waiting": "asked", "held": "done", "later": "idle", "parked": "bad"},
-    acts=(
-        Act("retry", "Retry", _retry, states=("parked",)),
-        Act("park", "Park", _park, states=("waiting", "held", "later")),
-        Act(
-            "drop", "Drop", _drop, asks="Its row is deleted and its task will not run."
-        ),
-    ),
+    acts=ACTS,
+    nouns=("message", "messages"),
     filters=(Filter("parked", "parked only", kind="flag"), Filter("task", "task")),
 )
 OUTBOX = View(

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.overview import EntryRow, Totals
 from celery_pecker.surfaces.views.model import (
+    Act,
     Card,
     Column,
     Figure,
     Filter,
     Measure,
+    Query,
     Samples,
     Table,
     Tone,
@@ -221,6 +223,44 @@ MEASURES = (
 )
 
 
+# Acts
+
+
+class Edits(Protocol):
+    """What edits entries in the name of a user."""
+
+    def pause(self, name: str, *, by: str) -> object:
+        """Let slots pass."""
+
+    def resume(self, name: str, *, by: str) -> object:
+        """Let slots run again."""
+
+    def run(self, name: str, *, by: str) -> object:
+        """Ask for a run now."""
+
+    def matching(self, search: str, *, paused: bool) -> Sequence[str]:
+        """Return the names of all entries that a search finds."""
+
+
+def _act(name: str, label: str, says: str) -> Act:
+    def call(edits: Edits, key: str, user: str) -> None:
+        getattr(edits, name)(key, by=user)
+
+    def every(edits: Edits, query: Query, user: str) -> int:
+        search = query.get("search", "").strip()
+        names = edits.matching(search, paused=name == "resume")
+        for one in names:
+            call(edits, one, user)
+        return len(names)
+
+    return Act(name, label, call, says, every=None if name == "run" else every)
+
+
+RUN = _act("run", "Run now", "Asked for a run of {what}.")
+PAUSE = _act("pause", "Pause", "Paused {what}: slots pass without a run.")
+RESUME = _act("resume", "Resume", "Resumed {what}, with the next slot.")
+
+
 # Tables
 
 ENTRIES = Table(
@@ -247,7 +287,25 @@ ENTRIES = Table(
         "new": "asked",
         "ok": "done",
     },
-    acts_by_hand=True,
+    acts=(RUN, PAUSE, RESUME),
+    means={
+        "ok": "Its next slot is not due yet",
+        "overdue": "A slot is due and no replica has claimed it",
+        "unclaimed": "No scheduler lives that would claim its slots",
+        "failing": "Its last slot was not sent, its last run ended badly, or one did"
+        " within a minute",
+        "unreported": "What was sent should have begun, and no worker reports of it: it"
+        " waits in its queue, or its worker died, or runs without pecker_dsn",
+        "paused": "Its slots pass without a run until it is resumed",
+        "undeclared": "No living scheduler's code declares it; it is forgotten after a"
+        " day",
+        "unreadable": "Its stored row cannot be read: it does not run until the row is"
+        " repaired",
+        "done": "It was to run once, and that instant is over; it is forgotten after a"
+        " day",
+        "removed": "It was removed; it is forgotten after a day",
+        "new": "It has had no slot yet",
+    },
     order="state",
     paged="numbers",
     nouns=("entry", "entries"),
@@ -257,6 +315,7 @@ STORED = Table(
     name="stored",
     title="Stored schedules",
     key="name",
+    nouns=("schedule", "schedules"),
     columns=(
         Column("name", "name", "name", notes=("task",)),
         Column(
@@ -282,6 +341,64 @@ CHANGES = Table(
     ),
     empty="No change of this name is kept.",
 )
+ENTRY_TABLE = replace(
+    ENTRIES, name="entry", filters=(), paged="", order="", by_hand=True
+)
+_BAD = ("failed_to_send", "lost", "failed", "overrun")
+_REFUSED = ("late", "overtaken", "repeated", "unknown")
+SLOTS = Table(
+    name="slots",
+    title="Last slots",
+    key="task",
+    columns=(
+        Column("slot.due_us", "slot", "instant"),
+        Column("slot.state", "what became of it", "state"),
+        Column(
+            "slot.late_us",
+            "late",
+            "duration",
+            value=lambda row: (
+                None if row.slot.late_us is None else row.slot.late_us / SECOND
+            ),
+        ),
+        Column(
+            "slot.host",
+            "holder",
+            value=lambda row: row.slot.host or str(row.slot.holder)[:8],
+        ),
+        Column("slot.epoch", "epoch", value=lambda row: str(row.slot.epoch)),
+    ),
+    empty="No slot was reported yet.",
+    state="slot.state",
+    states={
+        "published": "sent",
+        "started": "running",
+        "running": "running",
+        "succeeded": "done",
+        "asked": "asked",
+        **dict.fromkeys(("missed", "misfired"), "missed"),
+        **dict.fromkeys(("paused", "held"), "idle"),
+        **dict.fromkeys(_BAD, "bad"),
+        **{f"refused_{why}": "refused" for why in _REFUSED},
+    },
+    means={
+        "published": "sent",
+        "missed": "missed: it was too late to send it",
+        "misfired": "skipped: found when its grace or deadline was over",
+        "failed_to_send": "could not be sent",
+        "paused": "passed: the entry was paused",
+        "held": "held back by a gate",
+        "running": "runs",
+        "lost": "lost: its process ended without a word",
+        "overrun": "ran past its deadline",
+        "refused_late": "refused: too late to start",
+        "refused_overtaken": "refused: a newer run had overtaken it",
+        "refused_repeated": "refused: it had started before",
+        "refused_unknown": "refused: the database could not be asked",
+        "asked": "asked for, not taken yet",
+    },
+    by_hand=True,
+)
 SCHEDULES = View(
     name="schedules",
     title="Schedules",
@@ -290,9 +407,31 @@ SCHEDULES = View(
     figures=FIGURES,
     measures=MEASURES,
 )
+ENTRY = View(
+    name="schedule",
+    title="Schedule",
+    read=lambda *_: None,
+    tables=(ENTRY_TABLE, SLOTS, CHANGES),
+    figures=(),
+)
+EDIT = View(
+    name="schedule-edit",
+    title="Edit schedule",
+    read=lambda *_: None,
+    tables=(CHANGES,),
+    figures=(),
+)
 
 
-# Changes
+# Slots and changes
+
+
+class ListedSlot(NamedTuple):
+    """A slot with the id of its task."""
+
+    slot: Any
+    task: str
+
 
 NOTHING: tuple[object, ...] = ("", None, False, [], {})
 PARTS = (

@@ -179,7 +179,7 @@ def test_one_is_stopped_and_restarted_in_one_vocabulary(
     assert answer("stop", "wait", 1) == "already deleted"
     assert answer("stop", "nobody", 1) == answer("restart", "nobody", 1) == "not found"
     assert statuses(dsn)[LONG] == "on_deleting"
-    assert line("observers", "stop", "bad").stdout == "'bad' is asked to end\n"
+    assert line("observers", "stop", "bad").stdout == "Asked to end: bad.\n"
 
 
 def test_a_host_is_drained_and_takes_observers_again(

@@ -271,7 +271,7 @@ def test_what_cannot_be_done_is_told(site: Site) -> None:
     for body in strange:
         answer = site.post("/schedules/act", **body)
         assert answer.status_code == 400
-        assert "pause, resume, run" in answer.json()["error"]
+        assert "run, pause, resume" in answer.json()["error"]
 
 
 def test_a_forged_request_does_nothing(site: Site, shared_dsn: str) -> None:

@@ -121,17 +121,14 @@ def test_a_schedule_is_added_changed_and_removed(
     assert row["next_us"] // 1_000_000 % 86_400 == 22 * 3600, "07:00 in Tokyo"
     entry = site.data("/schedules/entry", name=name)
     assert entry["stored"]["version"] == 2
-    newest, oldest = entry["changes"]
-    assert (newest["changed_by"], newest["change"]) == ("anna", "changed")
-    assert (oldest["changed_by"], oldest["change"]) == ("anna", "created")
-    assert oldest["fields"][0]["field"] == "task"
-    assert newest["fields"] == [
-        {
-            "field": "schedule",
-            "before": '{"every": 30}',
-            "after": '{"cron": "0 7 * * *", "zone": "Asia/Tokyo"}',
-        }
-    ]
+    newest, oldest = entry["rows"]["changes"]
+    who = ("change.changed_by", "change.change")
+    assert [newest[one] for one in who] == ["anna", "changed"]
+    assert [oldest[one] for one in who] == ["anna", "created"]
+    assert oldest["what"].startswith("task: ")
+    assert newest["what"] == (
+        'schedule: {"every": 30} → {"cron": "0 7 * * *", "zone": "Asia/Tokyo"}'
+    )
     removed = send(site, "remove", name, version="2")
     assert removed.status_code == 200, removed.text
     assert one(shared_dsn, COUNT) == (1, 3, True)
@@ -248,9 +245,10 @@ def test_another_name_in_the_form_renames(
     saved = send(site, "save", bills, **typed)
     assert saved.status_code == 200, saved.text
     assert saved.json() == {"message": f"Saved {new}.", "name": new, "version": 3}
-    changes = site.data("/schedules/edit", name=new)["changes"]
-    assert [change["change"] for change in changes] == ["changed", "renamed", "created"]
-    assert (changes[1]["other_name"], changes[1]["gone"]) == (bills, False)
+    changes = site.data("/schedules/edit", name=new)["rows"]["changes"]
+    kinds = [change["change.change"] for change in changes]
+    assert kinds == ["changed", "renamed", "created"]
+    assert changes[1]["what"] == f'from "{bills}"'
     gone = send(site, "save", bills, **{**FORM, "name": "x", "version": "2"})
     assert gone.status_code == 404, gone.text
     assert f"no stored schedule is named {bills!r}" in gone.json()["error"]

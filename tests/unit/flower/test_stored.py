@@ -9,8 +9,9 @@ from typing import Any, cast
 from celery_pecker.kernel.clock import Clock
 from celery_pecker.schedules import Change
 from celery_pecker.schedules.overview import Overview
+from celery_pecker.surfaces.flower.rendering import LONGEST, rows_of
 from celery_pecker.surfaces.flower.schedules import SPARED, LastTotals
-from celery_pecker.surfaces.flower.stored_schedules import LONGEST, changes
+from celery_pecker.surfaces.views.schedules import CHANGES, compared
 
 AT = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
 
@@ -37,8 +38,8 @@ def test_a_change_is_compared_with_the_last_that_had_a_definition() -> None:
         change(1, "created", {"task": "a", "args": []}),
     ]
     assert [
-        [(one["field"], one["before"], one["after"]) for one in row["fields"]]
-        for row in changes(rows)
+        [(one.field, one.before, one.after) for one in row.differences]
+        for row in compared(rows)
     ] == [
         [("task", "a", "b"), ("once", "", "true"), ("args", "[1]", "")],
         [],
@@ -49,8 +50,9 @@ def test_a_change_is_compared_with_the_last_that_had_a_definition() -> None:
 
 def test_a_long_value_is_cut() -> None:
     """A browser gets no megabytes of arguments with each look."""
-    [found] = changes([change(1, "created", {"args": ["x" * 10_000]})])
-    assert len(found["fields"][0]["after"]) == LONGEST
+    rows = compared([change(1, "created", {"args": ["x" * 10_000]})])
+    [found] = rows_of(CHANGES, rows)
+    assert len(found["what"]) == LONGEST
 
 
 @dataclass

@@ -3,7 +3,7 @@
     "use strict";
 
     const {el, text, attribute, time, iso, ahead, ago, now, root} = pecker;
-    const byId = id => document.getElementById(id);
+    const byId = pecker.view.byId;
     const form = byId("edit");
     const inputs = new Map([...form.elements].filter(one => one.name).map(one => [one.name, one]));
     const first = JSON.parse(byId("pecker-data").textContent);
@@ -257,7 +257,7 @@
         last = data;
         if (!touched.has("paused") && data.stored && inputs.has("paused")) { inputs.get("paused").checked = Boolean(data.texts.paused); }
         drawNotices();
-        pecker.changes.show(data.changes);
+        byId("changes-card").hidden = !data.rows.changes.length;
     }
 
     form.addEventListener("input", event => {
@@ -282,7 +282,7 @@
     drawKind();
     fit();
     armRemove();
-    pecker.watch(() => name ? "name=" + encodeURIComponent(name) : "", show);
+    pecker.view.pictures.push(show);
     setInterval(drawTimes, 500);
     if (name && !first.code && !root.dataset.refusal) { preview(); }
     if (!first.code && !closed()) { (name ? inputs.get("value") : inputs.get("name")).focus(); }

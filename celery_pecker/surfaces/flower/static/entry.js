@@ -3,19 +3,20 @@
     "use strict";
 
     const {el, text, attribute, count, plural, span, coarse, ago, ahead, time, iso, now, card} = pecker;
-    const pictures = pecker.pictures;
-    const byId = id => document.getElementById(id);
+    const {pictures, view: {byId, tables, hands, ask}} = pecker;
     const name = new URLSearchParams(location.search).get("name") || "";
     const strip = byId("strip"), chart = byId("chart"), inspect = byId("inspect");
-    const LISTED = 20, CHARTED = 120;
+    const CHARTED = 120;
     let last = null, places = [], chosen = null, hovered = null;
 
     function slot(data, fields) {
         const [due, state, late, era, epoch, at, holder] = fields;
         const [life, host] = data.holders[holder] || ["", null];
-        const [kind, words] = pictures.stateStyle(state);
+        const [kind, words] = styleOf(state);
         return {due, state, late, era, epoch, at, life, host, kind, words};
     }
+
+    const styleOf = state => [tables.slots.states[state] || "sent", tables.slots.means[state] || state];
 
     function exact() {
         return !last.row.period_us || last.row.period_us % 1e6 !== 0;
@@ -37,7 +38,7 @@
         place.hidden = !bad;
         if (!bad) { return; }
         place.classList.toggle("pecker-failing", data.row.outcomes.failing);
-        const words = `The slot of ${time(bad.due_us, exact())} ${pictures.stateStyle(bad.state)[1]}`
+        const words = `The slot of ${time(bad.due_us, exact())} ${styleOf(bad.state)[1]}`
             + (bad.host ? ` on ${bad.host}` : "") + `, ${ago(now() - bad.at_us)}`;
         const counts = Object.entries(data.row.outcomes.counts).filter(([ended, runs]) => runs && ended !== "published")
             .map(([ended, runs]) => `${count(runs)} ${ended.replaceAll("_", " ")}`).join(" · ");
@@ -53,7 +54,7 @@
     function drawHead(data) {
         const row = data.row;
         attribute(byId("state").firstChild || byId("state"), "data-state", row.state);
-        byId("state").replaceChildren(pictures.badge(row.state));
+        byId("state").replaceChildren(pictures.badge(tables.entry, row.state));
         text(byId("name"), pecker.shown(row.name));
         const words = row.stored && !row.stored.declared_by_code && row.stored.words || pecker.schedule(row.schedule, row.period_us);
         const parts = [row.task === row.name ? "" : row.task, words];
@@ -87,7 +88,6 @@
         attribute(byId("total-next"), "title", iso(row.next_us));
     }
 
-    const ask = () => again();
     const run = act("run", "Run now");
     const pause = act("pause", "Pause");
     const edit = el("a", {class: "pecker-act pecker-wide", id: "edit", href: pecker.editUrl(name), hidden: ""}, "Edit");
@@ -221,7 +221,7 @@
     function drawLegend(data) {
         const kinds = new Map();
         for (const fields of data.slots) {
-            const kind = pictures.stateStyle(fields[1])[0];
+            const kind = styleOf(fields[1])[0];
             kinds.set(kind, (kinds.get(kind) || 0) + 1);
         }
         byId("legend").replaceChildren(...Object.keys(pictures.KINDS).filter(kind => kinds.has(kind)).map(kind => {
@@ -297,18 +297,18 @@
         return one.policies === "{}" ? facts : [...facts, ["Policies", one.policies, ""]];
     }
 
-    function drawSlots(data) {
-        byId("slots").tBodies[0].replaceChildren(...data.slots.slice(0, LISTED).map((fields, nth) => {
-            const one = slot(data, fields);
-            const key = el("svg:svg", {class: "pecker-dot", viewBox: "0 0 1 1", "aria-hidden": "true"},
-                ...pictures.cell(one.kind, 0, 0, 1, 1));
-            return el("tr", {}, el("td", {class: "pecker-time", title: iso(one.due)}, time(one.due, exact())),
-                el("td", {}, key, data.tasks[nth] ? el("a", {href: pecker.taskUrl(data.tasks[nth]),
-                    title: "The task in Flower"}, one.words) : one.words), el("td", {class: "pecker-late"}, one.late === null ? "" : span(one.late)),
-                el("td", {title: one.life}, one.host || one.life.slice(0, 8)),
-                el("td", {class: "pecker-from-tablet"}, el("code", {title: "Epoch " + one.epoch}, pecker.short(one.epoch))));
-        }));
-    }
+    hands.slots = {
+        "slot.due_us"(cell, row) {
+            text(cell, time(row["slot.due_us"], exact()));
+            attribute(cell, "title", iso(row["slot.due_us"]));
+        },
+        "slot.state"(cell, row) {
+            const [kind, words] = styleOf(row["slot.state"]);
+            if (cell.textContent === words) { return; }
+            cell.replaceChildren(el("svg:svg", {class: "pecker-dot", viewBox: "0 0 1 1", "aria-hidden": "true"}, ...pictures.cell(kind, 0, 0, 1, 1)),
+                el("a", {href: pecker.taskUrl(row.task), title: "The task in Flower"}, words));
+        },
+    };
 
     function show(data) {
         const same = last && JSON.stringify(last.slots) === JSON.stringify(data.slots);
@@ -316,15 +316,14 @@
         drawHead(data);
         drawBad(data);
         drawFacts(data);
-        pecker.changes.show(data.changes);
+        byId("changes-card").hidden = !data.rows.changes.length;
         if (same) { return; }
         drawLegend(data);
         drawStrip(data);
         drawChart(data);
-        drawSlots(data);
     }
 
-    const again = pecker.watch(() => "name=" + encodeURIComponent(name), show);
+    pecker.view.pictures.push(show);
     setInterval(drawTimes, 500);
-    new ResizeObserver(() => { drawStrip(last); drawChart(last); }).observe(strip);
+    new ResizeObserver(() => { if (last) { drawStrip(last); drawChart(last); } }).observe(strip);
 })();

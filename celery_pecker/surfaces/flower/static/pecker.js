@@ -205,19 +205,18 @@ window.pecker = (function () {
     }
 
     // The reply to something done, with what was typed into a form; a refusal is thrown, with its reply.
-    function send(what, name, fields, where) {
+    function send(what, rows, fields, where) {
         return question(root.dataset.url + "/act" + (where || ""), {
-            method: "POST", body: JSON.stringify(fields ? {act: what, name: name, fields: fields} : {act: what, name: name}),
+            method: "POST", body: JSON.stringify({act: what, ...(typeof rows === "string" ? {name: rows} : rows), fields}),
             headers: {"Content-Type": "application/json", "X-XSRFToken": root.dataset.token}});
     }
 
-    async function act(what, name, where) {
-        if (root.dataset.refusal) {
-            say(root.dataset.refusal, true);
-            return false;
-        }
+    // `rows`: a name, or {names: […]}, or {every: true}.
+    async function act(what, rows, where) {
         try {
-            say((await send(what, name, null, where)).message);
+            if (root.dataset.refusal) { throw new Error(root.dataset.refusal); }
+            const reply = await send(what, rows, undefined, where);
+            say(reply.message, reply.refused > 0);
             return true;
         } catch (error) {
             say(error.message, true);
@@ -226,17 +225,26 @@ window.pecker = (function () {
     }
 
     // Asks before what cannot be taken back; true: it is meant. Escape and Cancel say no.
+    // The second click of a double-click, which may be on the dialog by then, says nothing.
+    const MEANT = 600;           // milliseconds
+    let askedAt = 0;
+
     function confirm(question, consequence, label) {
         const dialog = document.getElementById("pecker-confirm");
         text(dialog.querySelector("h2"), question);
         text(dialog.querySelector("p"), consequence);
         text(dialog.querySelector("[value=yes]"), label);
         dialog.returnValue = "";
+        askedAt = performance.now();
         dialog.showModal();
         return new Promise(resolve => {
             dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), {once: true});
         });
     }
+
+    document.getElementById("pecker-confirm").addEventListener("click", event => {
+        if (event.target.value === "yes" && event.detail && performance.now() - askedAt < MEANT) { event.preventDefault(); }
+    });
 
     // A figure of a page: its number, what stands below it, and how it stands.
     function card(name, value, sub, tone) {

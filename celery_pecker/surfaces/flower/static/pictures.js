@@ -6,24 +6,24 @@ pecker.pictures = (function () {
 
     // Entries
 
-    // Of each: its word, what it means, and its shape.
-    const STATES = {
-        ok: ["On time", "Its next slot is not due yet", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm3.8 4.9-4.6 5.2-3-2.8 1-1 1.9 1.8 3.6-4.1z"],
-        overdue: ["Overdue", "A slot is due and no replica has claimed it", "M8 1 .8 14.5h14.4zM7.2 6h1.6v4.2H7.2zm0 5.2h1.6v1.6H7.2z"],
-        unclaimed: ["Unclaimed", "No scheduler lives that would claim its slots", "M8 1 .8 14.5h14.4zM7.2 6h1.6v4.2H7.2zm0 5.2h1.6v1.6H7.2z"],
-        failing: ["Failing", "Its last slot was not sent, its last run ended badly, or one did within a minute", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zM5.4 4.3 8 6.9l2.6-2.6 1.1 1.1L9.1 8l2.6 2.6-1.1 1.1L8 9.1l-2.6 2.6-1.1-1.1L6.9 8 4.3 5.4z"],
-        unreported: ["Unreported", "What was sent should have begun, and no worker reports of it: it waits in its queue, or its worker died, or runs without pecker_dsn", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm0 1.6a5.4 5.4 0 1 1 0 10.8A5.4 5.4 0 0 1 8 2.6zM7.2 4h1.6v5H7.2zm0 6.2h1.6v1.6H7.2z"],
-        paused: ["Paused", "Its slots pass without a run until it is resumed", "M3.5 2h3.2v12H3.5zM9.3 2h3.2v12H9.3z"],
-        undeclared: ["Undeclared", "No living scheduler's code declares it; it is forgotten after a day", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm0 1.6a5.4 5.4 0 1 1 0 10.8A5.4 5.4 0 0 1 8 2.6zM4.5 7.2h7v1.6h-7z"],
-        unreadable: ["Unreadable", "Its stored row cannot be read: it does not run until the row is repaired", "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm-.8 3h1.6v5H7.2zm0 6.2h1.6v1.6H7.2z"],
-        done: ["Done", "It was to run once, and that instant is over; it is forgotten after a day", "M13.9 3.1 15 4.2 6 13.2 1 8.2l1.1-1.1L6 11z"],
-        removed: ["Removed", "It was removed; it is forgotten after a day", "M3.3 2.2 8 6.9l4.7-4.7 1.1 1.1L9.1 8l4.7 4.7-1.1 1.1L8 9.1l-4.7 4.7-1.1-1.1L6.9 8 2.2 3.3z"],
-        new: ["New", "It has had no slot yet", "M7.2 2h1.6v5.2H14v1.6H8.8V14H7.2V8.8H2V7.2h5.2z"],
+    // The shape of each.
+    const SHAPES = {
+        ok: "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm3.8 4.9-4.6 5.2-3-2.8 1-1 1.9 1.8 3.6-4.1z",
+        overdue: "M8 1 .8 14.5h14.4zM7.2 6h1.6v4.2H7.2zm0 5.2h1.6v1.6H7.2z",
+        unclaimed: "M8 1 .8 14.5h14.4zM7.2 6h1.6v4.2H7.2zm0 5.2h1.6v1.6H7.2z",
+        failing: "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zM5.4 4.3 8 6.9l2.6-2.6 1.1 1.1L9.1 8l2.6 2.6-1.1 1.1L8 9.1l-2.6 2.6-1.1-1.1L6.9 8 4.3 5.4z",
+        unreported: "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm0 1.6a5.4 5.4 0 1 1 0 10.8A5.4 5.4 0 0 1 8 2.6zM7.2 4h1.6v5H7.2zm0 6.2h1.6v1.6H7.2z",
+        paused: "M3.5 2h3.2v12H3.5zM9.3 2h3.2v12H9.3z",
+        undeclared: "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm0 1.6a5.4 5.4 0 1 1 0 10.8A5.4 5.4 0 0 1 8 2.6zM4.5 7.2h7v1.6h-7z",
+        unreadable: "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm-.8 3h1.6v5H7.2zm0 6.2h1.6v1.6H7.2z",
+        done: "M13.9 3.1 15 4.2 6 13.2 1 8.2l1.1-1.1L6 11z",
+        removed: "M3.3 2.2 8 6.9l4.7-4.7 1.1 1.1L9.1 8l4.7 4.7-1.1 1.1L8 9.1l-4.7 4.7-1.1-1.1L6.9 8 2.2 3.3z",
+        new: "M7.2 2h1.6v5.2H14v1.6H8.8V14H7.2V8.8H2V7.2h5.2z",
     };
 
-    function badge(state, why) {
-        const [words, meaning, path] = STATES[state] || STATES.new;
-        return el("span", {class: "pecker-state pecker-state-" + state, title: why || meaning},
+    function badge(spec, state, why) {
+        const path = SHAPES[state] || SHAPES.new, words = state === "ok" ? "On time" : state[0].toUpperCase() + state.slice(1);
+        return el("span", {class: "pecker-state pecker-state-" + state, title: why || spec.means[state]},
             el("svg:svg", {viewBox: "0 0 16 16", "aria-hidden": "true"},
                 el("svg:path", {d: path, "fill-rule": "evenodd"})),
             el("span", {}, words));
@@ -86,30 +86,6 @@ pecker.pictures = (function () {
         asked: ["Asked for", "M.5 .25 .75 .5 .5 .75 .25 .5z"],
         none: ["No report", ""],
     };
-    const STATE_STYLES = {
-        published: ["sent", "sent"],
-        missed: ["missed", "missed: it was too late to send it"],
-        misfired: ["missed", "skipped: found when its grace or deadline was over"],
-        failed_to_send: ["bad", "could not be sent"],
-        paused: ["idle", "passed: the entry was paused"],
-        held: ["idle", "held back by a gate"],
-        started: ["running", "started"],
-        running: ["running", "runs"],
-        lost: ["bad", "lost: its process ended without a word"],
-        succeeded: ["done", "succeeded"],
-        failed: ["bad", "failed"],
-        overrun: ["bad", "ran past its deadline"],
-        refused_late: ["refused", "refused: too late to start"],
-        refused_overtaken: ["refused", "refused: a newer run had overtaken it"],
-        refused_repeated: ["refused", "refused: it had started before"],
-        refused_unknown: ["refused", "refused: the database could not be asked"],
-        asked: ["asked", "asked for, not taken yet"],
-    };
-
-    function stateStyle(state) {
-        return STATE_STYLES[state] || ["sent", state];
-    }
-
     function key(kind) {
         return el("span", {class: "pecker-key"},
             el("svg:svg", {viewBox: "0 0 1 1", "aria-hidden": "true"}, ...cell(kind, 0, 0, 1, 1)),
@@ -128,5 +104,5 @@ pecker.pictures = (function () {
         return made;
     }
 
-    return {badge, spark, drawSpark, height, tone, describe, stateStyle, key, cell, KINDS};
+    return {badge, spark, drawSpark, height, tone, describe, key, cell, KINDS};
 })();

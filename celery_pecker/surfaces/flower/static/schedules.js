@@ -3,7 +3,7 @@
     "use strict";
 
     const {el, text, attribute, span, coarse, ago, ahead, time, iso, now} = pecker;
-    const {byId, choice, choose, turn, hands, ask} = pecker.view;
+    const {byId, tables, choice, choose, turn, hands, ask} = pecker.view;
     const pictures = pecker.pictures;
     const search = byId("filter-search"), fresh = byId("new"), body = byId("entries").tBodies[0];
     const none = document.querySelector("[data-table=entries] .pecker-empty"), noEntry = none.textContent;
@@ -52,7 +52,7 @@
             const why = entry.state === "failing" ? entry.why : entry.state === "unreadable" ? entry.stored.problem : "";
             if (cell.dataset.drawn === entry.state + why) { return; }
             cell.dataset.drawn = entry.state + why;
-            cell.replaceChildren(pictures.badge(entry.state, why));
+            cell.replaceChildren(pictures.badge(tables.entries, entry.state, why));
             cell.parentNode.className = "pecker-row-" + entry.state;
         },
         name(cell, {name, task}) {

@@ -90,13 +90,15 @@ pecker.view = (function () {
         const byHand = hand(spec, column.key);
         if (byHand) { return {cell, draw: row => byHand(cell, row)}; }
         const main = column.opens ? el("a", {href: pecker.root.dataset.url + column.opens + encodeURIComponent(row[spec.key])})
-            : column.chooses ? el("button", {type: "button", class: "btn btn-link p-0"}) : el("span");
+            : column.chooses || column.kind === "name" ? el("button", {type: "button", class: "btn btn-link p-0"}) : el("span");
         const bar = column.kind === "part" ? newBar() : "", small = el("small");
         const folded = column.notes.filter(name => spec.folded.includes(name)).map(name => [name,
             el("details", {}, el("summary", {}, name), el("pre"))]);
         const notes = column.notes.filter(name => !spec.folded.includes(name));
         if (column.chooses) {
             main.addEventListener("click", () => choose({[column.chooses]: row[column.key]}, true));
+        } else if (main.type) {
+            main.addEventListener("click", () => openDetail(spec, row[spec.key]));
         }
         cell.append(bar, main, ...(notes.length ? [small] : []), ...folded.map(([, made]) => made));
         return {cell, draw(row) {
@@ -118,41 +120,119 @@ pecker.view = (function () {
 
     // Rows
 
-    function actButton(act, key, words) {
-        const made = el("button", {type: "button", class: "pecker-act pecker-wide", "data-act": act.name,
-            "aria-label": `${act.label} ${words}`}, act.label);
-        made.addEventListener("click", async () => {
-            if (act.asks && !pecker.root.dataset.refusal && !await pecker.confirm(`${act.label} ${words}?`, act.asks, act.label)) { return; }
-            await pecker.act(act.name, key, choice.outbox ? "?" + new URLSearchParams({outbox: choice.outbox}) : "");
-            ask();
-        });
-        if (pecker.root.dataset.refusal) { made.setAttribute("aria-disabled", "true"); }
+    const refusal = pecker.root.dataset.refusal;
+
+    // Does it, and asks before where `why` says what comes of it.
+    async function does(act, rows, words, why) {
+        if (why && !refusal && !await pecker.confirm(`${act.label} ${words}?`, why, act.label)) { return; }
+        await pecker.act(act.name, rows, "?" + query());
+        ask();
+    }
+
+    // The second click of a double-click may be on the next row by now: it does nothing.
+    function actButton(act, label, done) {
+        const made = el("button", {type: "button", class: "pecker-act pecker-wide", "data-act": act.name, "aria-label": label}, act.label);
+        made.addEventListener("click", event => { if (event.detail < 2) { done(); } });
+        if (refusal) { made.setAttribute("aria-disabled", "true"); }
         return made;
     }
 
     // The buttons of a row, and what shows those that it offers.
     function newActs(spec, key, words) {
-        const buttons = spec.acts.map(act => actButton(act, key, words));
+        const buttons = spec.acts.map(act => actButton(act, `${act.label} ${words}`, () => does(act, key, words, act.asks)));
         return [buttons, row => {
             for (const made of buttons) { made.hidden = !row.acts.includes(made.dataset.act); }
         }];
     }
 
-    function newRow(spec, row) {
+    // What is done to several rows: those that are ticked, or all that filters leave.
+    function newBulk(spec) {
+        const ticked = new Map(), bar = el("div", {class: "pecker-bulk", hidden: ""}), words = el("b", {role: "status"});
+        const all = el("input", {type: "checkbox", class: "form-check-input", "aria-label": `Choose all ${spec.nouns[1]} of this page`});
+        const every = el("input", {type: "checkbox", class: "form-check-input"}), everyWords = el("span"), label = el("label", {}, every, everyWords);
+        const nameOf = spec.columns.find(column => column.kind === "name").key;
+        let rows = [];
+        const offering = act => every.checked ? [] : rows.filter(row => ticked.has(row[spec.key]) && row.acts.includes(act.name));
+
+        function press(act) {
+            const chosen = offering(act), names = chosen.map(row => String(row[nameOf])), few = names.slice(0, 5).join(", ");
+            const some = every.checked ? "all " + everyWords.textContent : plural(chosen.length, ...spec.nouns);
+            const sample = every.checked ? rows.slice(0, 5).map(row => row[nameOf]).join(", ") + " …" : names.length > 5 ? `${few} and ${count(names.length - 5)} more` : few;
+            does(act, every.checked ? {every: true} : {names: chosen.map(row => row[spec.key])}, some,
+                [sample + ".", act.asks].filter(Boolean).join(" ")).then(() => { every.checked = false; ticked.clear(); draw(rows); });
+        }
+
+        const buttons = spec.acts.map(act => [act, actButton(act, `${act.label} those chosen`, () => press(act))]);
+        bar.append(words, label, ...buttons.map(([, button]) => button));
+        every.addEventListener("change", () => draw(rows));
+        all.addEventListener("change", () => {
+            ticked.clear();
+            for (const row of all.checked ? rows : []) { ticked.set(row[spec.key], true); }
+            draw(rows);
+        });
+
+        function newTick(row) {
+            const box = el("input", {type: "checkbox", class: "form-check-input", "aria-label": "Choose " + row[nameOf]});
+            box.addEventListener("change", () => {
+                if (box.checked) { ticked.set(row[spec.key], true); } else { ticked.delete(row[spec.key]); }
+                draw(rows);
+            });
+            return el("td", {class: "pecker-tick"}, box);
+        }
+
+        function draw(shown) {
+            rows = shown;
+            for (const key of [...ticked.keys()].filter(key => !rows.some(row => row[spec.key] === key))) { ticked.delete(key); }
+            for (const box of document.querySelectorAll(`#${spec.name} td.pecker-tick input`)) {
+                box.checked = every.checked || ticked.has(box.closest("tr").dataset.key);
+            }
+            all.checked = rows.length > 0 && ticked.size === rows.length;
+            all.indeterminate = ticked.size > 0 && !all.checked;
+            bar.hidden = !ticked.size;
+            text(words, plural(ticked.size, ...spec.nouns) + " chosen");
+            label.hidden = !spec.acts.some(act => act.every) || !(last.total > rows.length);
+            every.checked = every.checked && !label.hidden && ticked.size > 0;
+            text(everyWords, `${count(last.total || 0)} ${spec.nouns[1]} that match`);
+            for (const [act, button] of buttons) { button.hidden = every.checked ? !act.every : !offering(act).length; }
+        }
+
+        return {bar, head: el("th", {class: "pecker-tick"}, all), newTick, draw};
+    }
+
+    function newRow(spec, row, bulk) {
         const cells = spec.columns.map(column => newCell(spec, column, row));
         const nameAt = spec.columns.findIndex(column => column.kind === "name");
         const error = spec.columns.find(column => column.kind === "error"), why = el("small", {class: "pecker-why"});
         if (error) { cells[nameAt].cell.append(why); }   // on a phone its column is not shown
         const [buttons, drawActs] = newActs(spec, row[spec.key], nameAt < 0 ? "" : `${row[spec.columns[nameAt].key]} ${row[spec.key]}`);
-        const made = el("tr", {"data-key": row[spec.key]}, ...cells.map(one => one.cell));
-        const does = el("td", {class: "pecker-does"}, ...buttons), byHand = hand(spec, "acts");
-        if (buttons.length || byHand) { made.append(does); }
+        const made = el("tr", {"data-key": row[spec.key]}, ...(bulk ? [bulk.newTick(row)] : []), ...cells.map(one => one.cell));
+        const acts = el("td", {class: "pecker-does"}), byHand = hand(spec, "acts");
+        if (!byHand) { acts.append(...buttons); }
+        if (buttons.length) { made.append(acts); }
         return {row: made, draw(row) {
-            if (byHand) { byHand(does, row); }
+            if (byHand) { byHand(acts, row); }
             for (const one of cells) { one.draw(row); }
             if (error) { text(why, row[error.key] || ""); }
             drawActs(row);
         }};
+    }
+
+    // The facts of one row, beside the table, for as long as they are looked at.
+
+    const detail = byId("pecker-detail");
+    let opened = null;
+
+    function openDetail(spec, key) {
+        opened = {spec, key};
+        drawDetail();
+        detail.showPopover();
+    }
+
+    function drawDetail() {
+        const row = opened && (last.rows[opened.spec.name] || []).find(one => one[opened.spec.key] === opened.key);
+        if (!row) { return; }   // it is gone by now: what was known of it stays
+        pecker.facts(detail.querySelector("dl"), opened.spec.facts.map(column => [column.label,
+            words(column, row[column.key]), column.kind === "instant" && row[column.key] !== null ? iso(row[column.key]) : ""]));
     }
 
     function newHead(column) {
@@ -172,14 +252,16 @@ pecker.view = (function () {
     function newTable(name, attributes) {
         const spec = tables[name], body = el("tbody");
         const none = el("p", {class: "pecker-empty"}, spec.empty);
-        const head = el("tr", {}, ...spec.columns.map(column => newHead(column)));
-        if (spec.acts.length || spec.acts_by_hand) { head.append(el("th", {scope: "col", class: "pecker-does"}, el("span", {class: "visually-hidden"}, "Actions"))); }
+        const bulk = spec.acts.length && !spec.by_hand && !refusal ? newBulk(spec) : null;
+        const head = el("tr", {}, ...(bulk ? [bulk.head] : []), ...spec.columns.map(column => newHead(column)));
+        if (spec.acts.length) { head.append(el("th", {scope: "col", class: "pecker-does"}, el("span", {class: "visually-hidden"}, "Actions"))); }
         const table = el("table", {class: "table table-hover align-middle mb-0 pecker-table pecker-viewed", ...attributes},
             el("thead", {}, head), body);
-        const all = el("div", {}, el("div", {class: "table-responsive", tabindex: "0"}, table), none);
+        const all = el("div", {}, ...(bulk ? [bulk.bar] : []), el("div", {class: "table-responsive", tabindex: "0"}, table), none);
         let known = new Map();
         return {all, draw(rows) {
-            known = pecker.rows(body, known, rows, spec.key, row => newRow(spec, row), (parts, row) => parts.draw(row));
+            known = pecker.rows(body, known, rows, spec.key, row => newRow(spec, row, bulk), (parts, row) => parts.draw(row));
+            if (bulk) { bulk.draw(rows); }
             none.hidden = rows.length > 0;
         }};
     }
@@ -213,6 +295,7 @@ pecker.view = (function () {
 
     function show(data) {
         last = data;
+        for (const draw of pictures) { draw(data); }
         drawDatabases(data);
         for (const [name, card] of Object.entries(data.cards)) {
             pecker.card(name, card.text, card.note, card.tone);
@@ -221,7 +304,7 @@ pecker.view = (function () {
             table.draw(data.rows[name]);
             if (tables[name].paged || tables[name].filters.length) { drawPages(tables[name], data.rows[name], data); }
         }
-        for (const draw of pictures) { draw(data); }
+        drawDetail();
     }
 
     function listen(filter) {
