@@ -15,6 +15,7 @@ import threading
 from typing import Any
 
 from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.declared import refuse_misspelt
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.kernel.settings import Settings
@@ -73,6 +74,7 @@ class PeckerScheduler(BeatSchedule):
         """Check everything that can be checked without I/O, then start the loop."""
         logging.getLogger("celery.beat").addFilter(_ONE_LINE)
         try:
+            refuse_misspelt(self.app.conf)
             settings = Settings.read(self.app.conf, main=self.app.main)
             super().setup_schedule()
             self._replica = compose(Claimant.of(self.app, self, settings, kind="beat"))

@@ -7,12 +7,13 @@ sentence that the reference page prints (docs/settings.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, get_type_hints
 
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.suggestion import suggestion
 
 LONGEST = 3_600
 """Seconds: no wait and no slack is longer."""
@@ -81,6 +82,26 @@ Seconds = Annotated[float, _seconds(0, "from")]
 PositiveSeconds = Annotated[float, _seconds(math.ulp(0.0), "above")]
 
 
+def _allowed(name: str, known: Iterable[str]) -> str:
+    """Return the names that are close to a wrong one, else all that there are."""
+    meant = suggestion(name, known, cutoff=0.8)
+    return meant or f"; allowed are {', '.join(sorted(known))}"
+
+
+def refuse_misspelt(conf: Mapping[str, object]) -> None:
+    """Refuse names that no loaded package declares: `celery` loads all of them.
+
+    Raises:
+        Misconfigured: with the setting and what is allowed.
+
+    """
+    for package in Declared.__subclasses__():
+        try:
+            package.given(conf)
+        except package.REFUSAL as error:
+            raise Misconfigured(str(error)) from error
+
+
 class Declared:
     """Base of a frozen dataclass whose fields are the settings of a package."""
 
@@ -96,9 +117,8 @@ class Declared:
         known = {cls.PREFIX + name: name for name in cls.__dataclass_fields__}
         for key, name in cls._written(conf):
             if name not in known:
-                allowed = ", ".join(sorted(known))
-                message = f"{key} is not a setting of {cls.PACKAGE}; allowed are "
-                raise cls.REFUSAL(message + allowed)
+                message = f"{key} is not a setting of {cls.PACKAGE}"
+                raise cls.REFUSAL(message + _allowed(name, known))
         values = {name: conf.get(key) for key, name in known.items()}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -138,9 +158,8 @@ class Declared:
         """Add arguments of a caller, named without the prefix, to a configuration."""
         for name in settings:
             if name not in cls.__dataclass_fields__:
-                allowed = ", ".join(sorted(cls.__dataclass_fields__))
-                message = f"{caller} has no setting {name!r}; allowed are {allowed}"
-                raise cls.REFUSAL(message)
+                message = f"{caller} has no setting {name!r}"
+                raise cls.REFUSAL(message + _allowed(name, cls.__dataclass_fields__))
         conf.update({cls.PREFIX + name: value for name, value in settings.items()})
 
     @classmethod

@@ -44,6 +44,10 @@ class VersionConflict(PeckerError):
 class UnknownSchedule(PeckerError, LookupError):
     """No entry of this name is in the tables."""
 
+    def __init__(self, name: str, message: str = "") -> None:
+        super().__init__(message or f"no entry is named {name!r} in the tables")
+        self.name = name
+
 
 class SlotUnderway(PeckerError):
     """A slot of it is on its way to the broker: nothing was written; try it again."""

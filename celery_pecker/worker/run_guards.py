@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 from celery import Celery
 from celery.signals import worker_shutdown
 
+from celery_pecker.kernel.declared import refuse_misspelt
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.pools import kind_of, spawns
 from celery_pecker.kernel.schema_check import StartRefused
@@ -38,6 +39,7 @@ def guarded(worker: Any) -> Guard:
 
 def guard_tasks(app: Celery, *, pool_kind: str, host: str = "") -> Guard:
     """Guard the runs of the tasks that an app has by now; raise Misconfigured."""
+    refuse_misspelt(app.conf)
     settings = Settings.read(app.conf, main=app.main)
     tracing.install(settings)
     messages = messages_of(app)

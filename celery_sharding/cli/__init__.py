@@ -16,6 +16,10 @@ server gave no answer.
 from __future__ import annotations
 
 from celery_pecker.surfaces.console.group import LazyGroup
+from celery_sharding.settings import ShardingSettings
+
+SETTINGS = ShardingSettings
+"""Declared once this is imported, so that workers refuse those that are misspelt."""
 
 COMMANDS = {
     "cancel": "celery_sharding.cli.actions:cancel",

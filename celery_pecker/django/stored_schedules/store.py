@@ -107,7 +107,7 @@ class Store:
         """Yield the connection to join, or None; a refusal leaves the block usable."""
         if self._only is not None and name not in self._only:
             message = "it is an entry of code, or there is none"
-            raise UnknownSchedule(message)
+            raise UnknownSchedule(name, message)
         alias = databases.alias()
         if project.why_without_tables(alias) is not None:
             yield None

@@ -20,7 +20,6 @@ from celery_pecker.schedules.overview.model import (
     EntryRow,
     SlotRow,
     Totals,
-    UnknownEntry,
 )
 from celery_pecker.schedules.overview.reader import ORDERS, Overview
 
@@ -31,5 +30,4 @@ __all__ = [
     "Overview",
     "SlotRow",
     "Totals",
-    "UnknownEntry",
 ]

@@ -8,8 +8,8 @@ that a message was published is known, that a worker ran it only if one reported
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 
+from celery_pecker.kernel.suggestion import suggestion
 from celery_pecker.schedules.overview.details import (
     able,
     alive,
@@ -97,8 +97,7 @@ def _not_in_tables(question: Question) -> Explanation:
             advice="start one: celery -A proj beat -S pecker, or a worker with"
             " pecker_worker = True; restart those that run older code",
         )
-    close = get_close_matches(question.name, {*question.names}, n=3, cutoff=0.5)
-    meant = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
+    meant = suggestion(question.name, question.names)
     return Explanation(
         verdict="unknown",
         why=f"no entry is named {question.name!r}, neither in the tables nor in this"

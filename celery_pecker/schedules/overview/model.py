@@ -9,10 +9,6 @@ from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.schedules.history.outcomes import COLUMNS
 
 
-class UnknownEntry(PeckerError, LookupError):
-    """No entry of that name is in the tables."""
-
-
 class NotDeclared(PeckerError):
     """No living replica's code declares the entry: it would not run."""
 

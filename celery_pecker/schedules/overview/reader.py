@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import UnknownSchedule
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.history import Report, SlotReport, merge
 from celery_pecker.schedules.history.outcomes import COLUMNS
@@ -30,7 +31,6 @@ from celery_pecker.schedules.overview.model import (
     ReplicaRow,
     SlotRow,
     Totals,
-    UnknownEntry,
 )
 
 _KNOWN = {int(report): report for report in Report}
@@ -317,7 +317,7 @@ class Overview:
         if _storable(name):
             rows = self._behind_edits(name, "pause_entry", paused=paused, by=by)
         if not rows:
-            raise _unknown(name)
+            raise UnknownSchedule(name)
 
     def _behind_edits(
         self, name: str, label: str, **params: object
@@ -336,7 +336,7 @@ class Overview:
         Asked again while one waits to be taken, it is the one that waits.
         """
         if not _storable(name):
-            raise _unknown(name)
+            raise UnknownSchedule(name)
         rows = self._behind_edits(
             name, "insert_requested_run", by=by.replace("\0", "")[:200]
         )
@@ -345,7 +345,7 @@ class Overview:
             return due_us
         detail = self.entry(name, limit=0)
         if detail is None:
-            raise _unknown(name)
+            raise UnknownSchedule(name)
         if detail.row.declared:
             message = (
                 f"a run of entry {name!r} beside its slots has no room: its timeout is"
@@ -357,10 +357,6 @@ class Overview:
             " start a scheduler with the code that declares it"
         )
         raise NotDeclared(message)
-
-
-def _unknown(name: str) -> UnknownEntry:
-    return UnknownEntry(f"no entry is named {name!r} in the tables")
 
 
 def _storable(name: str) -> bool:

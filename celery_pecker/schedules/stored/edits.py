@@ -178,8 +178,7 @@ class Edits:
         values = {"now": None, "name": name, "paused": paused, "by": by}
         rows = yield self._statement("pause_entry", values)
         if not rows:
-            message = f"no entry is named {name!r} in the tables"
-            raise UnknownSchedule(message)
+            raise UnknownSchedule(name)
         return bool(rows[0][0])
 
     def get(self, name: str) -> Flow[ScheduleRow | None]:

@@ -79,7 +79,7 @@ class Renaming:
     ) -> tuple[Definition, Entry]:
         if not before.there:
             message = f"no stored schedule is named {before.name!r}"
-            raise UnknownSchedule(message)
+            raise UnknownSchedule(before.name, message)
         check_version(before, edit.version)
         if edit.in_code:
             refuse_code(there.name, "this app's beat_schedule declares it")

@@ -11,6 +11,8 @@ import click
 
 from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.clock import from_us
+from celery_pecker.kernel.errors import UnknownSchedule
+from celery_pecker.kernel.suggestion import suggestion
 from celery_pecker.schedules import Schedules
 from celery_pecker.schedules.declarations import BeatSchedule, entries
 from celery_pecker.schedules.engine.model import Entry
@@ -33,6 +35,8 @@ __all__ = [
 ]
 
 NONE = "-"
+MOST_NAMES = 1_000
+"""Names of entries that a misspelt one is compared with."""
 
 limited = click.option(
     "--limit",
@@ -51,6 +55,18 @@ class Context(DatabaseContext):
         super().close()
         if "schedules" in vars(self):
             self.schedules.close()
+
+    def hint(self, error: Exception) -> str:
+        """Return names of entries that an unknown one may have meant."""
+        if not isinstance(error, UnknownSchedule):
+            return ""
+        return suggestion(error.name, self.names)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of entries, in the tables and in this code."""
+        page = self.overview.page(limit=MOST_NAMES)
+        return [*self.declared, *(row.name for row in page.rows)]
 
     @cached_property
     def overview(self) -> Overview:

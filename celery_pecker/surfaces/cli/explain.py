@@ -16,7 +16,6 @@ from celery_pecker.schedules.overview.verdicts import Question
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
 from celery_pecker.surfaces.cli.upcoming import first_after
 
-MOST_NAMES = 1_000
 TROUBLE = frozenset(
     {
         "unknown",
@@ -47,12 +46,8 @@ def explain(context: Context, *, name: str, slot: str | None) -> None:
     entry = context.declared.get(name)
     detail = context.overview.entry(name)
     next_us = None
-    names = [*context.declared]
     if detail is not None:
         next_us = first_after(entry, detail.row, detail.now_us)
-    else:
-        page = context.overview.page(limit=MOST_NAMES)
-        names += [row.name for row in page.rows]
     reply = answer(
         Question(
             name=name,
@@ -60,7 +55,7 @@ def explain(context: Context, *, name: str, slot: str | None) -> None:
             replicas=context.overview.replicas(),
             declared_in_code=entry is not None,
             next_us=next_us,
-            names=names,
+            names=[] if detail is not None else context.names,
             slack_us=round(context.settings.clock_slack * 1_000_000),
             slot_us=None if slot is None else _instant(slot, context),
         ),

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import click
 from celery.bin.base import CeleryCommand
 
+from celery_pecker.kernel.errors import UnknownSchedule
 from celery_pecker.schedules.engine.model import NEVER_US, Entry
-from celery_pecker.schedules.overview import EntryRow, UnknownEntry
+from celery_pecker.schedules.overview import EntryRow
 from celery_pecker.surfaces.cli.context import NO, Context, as_json, instant
 from celery_pecker.surfaces.cli.stored_schedules import stored_entry
 
@@ -67,10 +68,10 @@ def next_(context: Context, *, name: str, count: int) -> None:
     entry = context.declared.get(name) or stored_entry(context, name)
     detail = context.overview.entry(name, limit=0)
     if detail is None:
-        message = f"no entry is named {name!r} in the tables"
-        if entry is not None:
-            message += "; this code declares it, but no scheduler has seen it yet"
-        raise UnknownEntry(message)
+        if entry is None:
+            raise UnknownSchedule(name)
+        message = f"{UnknownSchedule(name)}; this code declares it, but no scheduler"
+        raise UnknownSchedule(name, f"{message} has seen it yet")
     row, now_us = detail.row, detail.now_us
     words = entry.words if entry else ""
     runs = [

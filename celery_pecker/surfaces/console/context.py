@@ -54,7 +54,8 @@ class CommandContext:
         except cls.no_answer as error:
             raise Unanswered(str(error)) from error
         except cls.failures as error:
-            raise click.ClickException(str(error)) from error
+            message = str(error) + (context.hint(error) if context else "")
+            raise click.ClickException(message) from error
         finally:
             if context is not None:
                 context.close()
@@ -72,6 +73,10 @@ class CommandContext:
                 command(context, **options)
 
         return call
+
+    def hint(self, error: Exception) -> str:  # noqa: ARG002  # of some packages
+        """Return what an error is shown with, such as a name that was meant."""
+        return ""
 
     def close(self) -> None:
         """Close what was opened."""

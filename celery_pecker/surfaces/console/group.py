@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from typing import cast
 
 import click
 from click.core import ParameterSource
+from click_didyoumean import DYMGroup
 
 
 def subcommand_follows(ctx: click.Context) -> bool:
@@ -33,7 +35,7 @@ def subcommand_follows(ctx: click.Context) -> bool:
     return True
 
 
-class LazyGroup(click.Group):
+class LazyGroup(DYMGroup):
     """Import a command when it is called, or its help is asked for.
 
     The `celery` command imports each group for whatever it is asked to do, starting
@@ -71,7 +73,6 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of that name."""
         if cmd_name not in self._places:
-            return super().get_command(ctx, cmd_name)
+            return cast("click.Command | None", super().get_command(ctx, cmd_name))
         module, _, attribute = self._places[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
-        return command
+        return cast("click.Command", getattr(import_module(module), attribute))

@@ -138,6 +138,9 @@ def test_explain_says_one_verdict(line: Line) -> None:
     unknown = line("explain", "hurly")
     assert unknown.exit_code == 1
     assert "did you mean 'hourly'?" in unknown.stdout
+    paused = line("pause", "hurly")
+    assert (paused.exit_code, "did you mean 'hourly'?" in paused.output) == (1, True)
+    assert "    pause" in line("pausse").output
     with line.replica(started_before(60)):
         found = line.json("explain", "tick", code=1)
     assert found["verdict"] == "no_live_scheduler"

@@ -9,8 +9,9 @@ import psycopg
 import pytest
 
 from celery_pecker.kernel.clock import from_us
+from celery_pecker.kernel.errors import UnknownSchedule
 from celery_pecker.schedules.history import Recorder, Report
-from celery_pecker.schedules.overview import ORDERS, UnknownEntry
+from celery_pecker.schedules.overview import ORDERS
 from celery_pecker.schedules.overview.model import NoRoom, NotDeclared
 from tests.integration.overview.conftest import SECOND, START, START_US, Stage
 
@@ -194,9 +195,9 @@ def test_pause_and_resume_are_the_row(stage: Stage) -> None:
         stage.overview.resume("tick")
         assert stage.states() == {"tick": "new"}
     for unknown in ("nobody", "nul\0", "\ud800"):
-        with pytest.raises(UnknownEntry, match="no entry is named"):
+        with pytest.raises(UnknownSchedule, match="no entry is named"):
             stage.overview.pause(unknown)
-        with pytest.raises(UnknownEntry, match="no entry is named"):
+        with pytest.raises(UnknownSchedule, match="no entry is named"):
             stage.overview.request_run(unknown, "me")
         assert stage.overview.entry(unknown) is None
 

@@ -140,10 +140,14 @@ def test_settings_of_others_are_none_of_our_business() -> None:
 
 def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
     """A typing error must not be a setting without effect."""
-    said = refused(pecker_dsn=DSN, pecker_timeout=3)
-    assert "pecker_timeout" in said
+    said = refused(pecker_dsn=DSN, pecker_zebra=3)
+    assert "pecker_zebra" in said
     for name in Settings.__dataclass_fields__:
         assert f"pecker_{name}" in said
+    said = refused(pecker_dns=DSN)
+    assert said == (
+        "pecker_dns is not a setting of celery-pecker; did you mean 'pecker_dsn'?"
+    )
 
 
 @pytest.mark.parametrize("dsn", [None, ""])

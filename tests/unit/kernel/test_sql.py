@@ -49,7 +49,9 @@ SESSION = re.compile(
 )
 OF_TRANSACTION = re.compile(r"set_config\(\s*'\w+',[^;]*?, true\)")
 RUNS = {"run", "run_one", "change", "change_one", "copy"}
-RUNS |= {"_run", "_run_one", "_change", "_change_one"}
+RUNS |= {"_run", "_run_one", "_change", "_change_one", "_numbers"}
+READS = {"read", "_read", "_read_one"}
+"""Calls whose second argument is the label: the first makes something of a row."""
 
 FENCE = re.compile(r"= %\((epoch|seq)\)s")
 WRITES = re.compile(r"\b(update|delete from|insert into) \{schema\}")
@@ -58,7 +60,8 @@ FENCED = {
     "celery_sharding": {"renew_stage", "end_plan", "end_post"},
 }
 """Some of the statements that write under one fencing token."""
-ONE_ROW = {"change_one", "run_one", "one_row", "_change_one", "_run_one"}
+ONE_ROW = {"change_one", "run_one", "one_row"}
+ONE_ROW |= {"_change_one", "_run_one", "_read_one"}
 OTHERWISE = {
     "start_outbox_run",  # its answer is one row with the verdict, whatever it wrote
     "claim_shards",  # claims many shards under one ticket
@@ -86,16 +89,17 @@ def constants(package: str) -> set[str]:
 def run_by_name(package: str) -> set[str]:
     """Return the labels in calls of the seam."""
     return {
-        node.args[0].value
+        label.value
         for path in HOUSES[package].rglob("*.py")
         for node in ast.walk(parse_file(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and isinstance(node.func.value, ast.Name | ast.Attribute)
         and ast.unparse(node.func.value).endswith(("database", "self"))
-        and node.func.attr in RUNS
-        and isinstance(node.args[0], ast.Constant)
-        and isinstance(node.args[0].value, str)
+        and node.func.attr in RUNS | READS
+        and len(node.args) > (node.func.attr in READS)
+        and isinstance(label := node.args[node.func.attr in READS], ast.Constant)
+        and isinstance(label.value, str)
     }
 
 
@@ -169,17 +173,17 @@ def test_each_part_is_shared() -> None:
 
 
 def calls(package: str, names: set[str]) -> set[str]:
-    """Return the labels that stand first in calls of methods of these names."""
+    """Return the labels in calls of methods of these names."""
     return {
-        node.args[0].value
+        label.value
         for path in HOUSES[package].rglob("*.py")
         for node in ast.walk(parse_file(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in names
-        and node.args
-        and isinstance(node.args[0], ast.Constant)
-        and isinstance(node.args[0].value, str)
+        and len(node.args) > (node.func.attr in READS)
+        and isinstance(label := node.args[node.func.attr in READS], ast.Constant)
+        and isinstance(label.value, str)
     }
 
 

@@ -66,7 +66,8 @@ def test_a_misspelt_one_is_refused_by_name() -> None:
     """It would be silently without effect."""
     said = refused(sharding_leese=3)
     assert said.startswith("sharding_leese is not a setting of celery_sharding")
-    assert "sharding_lease" in said
+    assert "did you mean 'sharding_lease'" in said
+    assert "allowed are sharding_flush" in refused(sharding_zebra=3)
 
 
 @pytest.mark.parametrize("name", [*BOUNDS])

@@ -213,7 +213,7 @@ SAID: dict[str, tuple[dict[str, object], str]] = {
     "no route": ({"throttle_route": 7}, "or the function itself, not 7"),
     "another setting": (
         {"throttle_limit": 1},
-        "throttle_limit is not a setting of throttle; allowed are throttle_control_tok",
+        "throttle_limit is not a setting of throttle; did you mean 'throttle_limits'",
     ),
     "an unknown database": (
         {"throttle_limits": {"main": 1}, "throttle_queues": {"q": "other"}},

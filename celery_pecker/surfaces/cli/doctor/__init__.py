@@ -12,6 +12,7 @@ from collections import Counter
 import click
 from celery.bin.base import CeleryCommand
 
+from celery_pecker.kernel.declared import refuse_misspelt
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
 from celery_pecker.surfaces.cli.doctor import broker, hosts, packages, postgres
 from celery_pecker.surfaces.cli.doctor.finding import Grade
@@ -31,6 +32,7 @@ def doctor(context: Context) -> None:
 
     Ends with 1 if something is wrong; what is only worth a look does not count.
     """
+    refuse_misspelt(context.app.conf)
     findings = []
     for examine in (
         packages.examine,
