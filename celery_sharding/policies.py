@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar
 
+from celery_pecker.kernel.declared import is_number, is_whole
 from celery_sharding.errors import Misconfigured
 from celery_sharding.model import Cut, Options, Placement
 
+LONGEST = 1e9
+"""Seconds: thirty years. No deadline is as far."""
 
-def _tolerance(value: object) -> int | str | None:
-    """Return how many may fail, checked: a count, a percentage as text, or None."""
-    if value is None:
-        return None
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
+
+def _check_tolerance(value: object) -> None:
+    """Refuse what is not None, a count, or a percentage as text."""
+    percent = -1.0
     if isinstance(value, str) and value.endswith("%"):
-        try:
+        with suppress(ValueError):
             percent = float(value[:-1])
-        except ValueError:
-            percent = -1.0
-        if 0 <= percent <= 100:  # noqa: PLR2004  # per cent
-            return value
+    if value is None or is_whole(value, 0) or is_number(percent, 0, 100):
+        return
     message = (
         f"max_failed must be None, a count from 0, or a percentage such as '1%',"
         f" not {value!r}"
@@ -57,7 +57,7 @@ class Isolate(_Once):
 
     def __post_init__(self) -> None:
         """Refuse what is no number of items."""
-        _tolerance(self.max_failed)
+        _check_tolerance(self.max_failed)
 
     def allowed(self, total: int) -> int | None:
         """Return how many items of that many may fail; None: all."""
@@ -94,12 +94,8 @@ class Retry:
 
     def __post_init__(self) -> None:
         """Refuse what could never end, or never wait."""
-        _tolerance(self.max_failed)
-        if (
-            isinstance(self.retries, bool)
-            or not isinstance(self.retries, int)
-            or not 0 <= self.retries <= 100  # noqa: PLR2004  # as documented
-        ):
+        _check_tolerance(self.max_failed)
+        if not is_whole(self.retries, 0, 100):
             message = (
                 f"Retry needs a whole number of retries from 0 to 100,"
                 f" not {self.retries!r}"
@@ -212,23 +208,15 @@ def _size(size: object) -> tuple[int, int]:
 
 
 def _whole(name: str, value: object, least: int, most: int) -> None:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int)
-        or not least <= value <= most
-    ):
+    if not is_whole(value, least, most):
         message = f"{name} must be a whole number from {least} to {most}, not {value!r}"
         raise Misconfigured(message)
 
 
-def _seconds(name: str, value: object, *, above: float) -> None:
+def _seconds(name: str, value: Any, *, above: float) -> None:
     if value is None:
         return
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not above < value < 1e9  # noqa: PLR2004  # thirty years
-    ):
+    if not is_number(value, above, LONGEST) or value in {above, LONGEST}:
         message = f"{name} must be a number of seconds above {above:g}, not {value!r}"
         raise Misconfigured(message)
 
