@@ -269,8 +269,8 @@ GUARDS = (
     ),
     Guard(
         "throttle: what was let in and not seen yet is not given out again",
-        "        self.operations.admit(",
-        "        (lambda *_: None)(",
+        "            flow.admit(",
+        "            (lambda *_: None)(",
         f"{ADMISSION}::test_what_was_let_in_and_has_not_been_seen_counts",
     ),
     Guard(

@@ -89,6 +89,7 @@ LEAST_AHEAD, MOST_AHEAD = 4, 64
 SOON = 0.001
 """Seconds for which a reading of the room stays valid."""
 TENANTS = 1000
+NO_DEFER: tuple[float, ...] = (0.0, 0.0)
 NONE_EXPECTED = Expected(Target(""), "", Cost(0.0))
 OVER = UnderWay(NONE_EXPECTED, 0.0, NOTHING, 0.0)
 """What is expected of a run that has ended."""
@@ -121,7 +122,11 @@ class Account:
     def __init__(self, limit: Limit, now: float, phase: float) -> None:
         self.limit = limit
         self.operations = Flow(now)
-        self.seconds = Flow(now) if limit.seconds is not None else None
+        seconds = () if limit.seconds is None else (limit.seconds,)
+        self._limits = (limit.operations, *seconds)
+        self._flows = (self.operations, *(Flow(now) for _ in seconds))
+        """Of operations and, where they have a limit, of seconds; pairs of a run or of
+        an amount have both, in this order."""
         self.runs = 0
         """Under way."""
         self.admitted = 0
@@ -138,7 +143,7 @@ class Account:
         self._waits = (-WAITS, 0.0)
         """When a run was refused for want of a turn, and its part of the limit."""
         self._answered_at = now
-        self._defer = (0.0, 0.0)
+        self._defer = NO_DEFER
         self._cautious = 0.0
         """Standard deviations of what is under way to keep free."""
         self._own: deque[tuple[float, Amount]] = deque()
@@ -167,12 +172,10 @@ class Account:
         # What each worker sees of its own does for one that is alone
         others = DEFER * (1 - self.share)
         traffic = seen.traffic.get(Estimator.FAST, NOTHING)
-        limit, factor = self.limit, max(seen.factor, 0.01)
-        busy = traffic.operations / limit.operations / factor
-        worked = traffic.seconds / limit.seconds / factor if limit.seconds else 0.0
-        self._defer = (
-            min(max(others * (busy - HEADROOM), 0.0), SECOND),
-            min(max(others * (worked - HEADROOM), 0.0), SECOND),
+        factor = max(seen.factor, 0.01)
+        self._defer = tuple(
+            min(max(others * (done / limit / factor - HEADROOM), 0.0), SECOND)
+            for done, limit in zip(traffic, self._limits, strict=False)
         )
         return opens
 
@@ -181,10 +184,9 @@ class Account:
         part = self.share
         if now - self._answered_at > STALE:
             part = UNHEARD if self.seen is None else self.share / 2
-            self._defer = (0.0, 0.0)
-        self.operations.refill(now, part * self.limit.operations)
-        if self.seconds is not None:
-            self.seconds.refill(now, part * (self.limit.seconds or 0.0))
+            self._defer = NO_DEFER
+        for flow, limit in zip(self._flows, self._limits, strict=True):
+            flow.refill(now, part * limit)
 
     # What goes in and comes out
 
@@ -197,9 +199,8 @@ class Account:
                 return wait
             self.would_hold += 1
         self.runs += 1
-        self.operations.admit(kind.operations, kind.operations_variance, kind.spread)
-        if self.seconds is not None:
-            self.seconds.admit(kind.seconds, kind.seconds_variance, kind.spread)
+        for flow, (mean, variance) in zip(self._flows, kind.parts, strict=False):
+            flow.admit(mean, variance, kind.spread)
         self.admitted += 1
         self._count(kind.target[1], 1)
         if kind.young:
@@ -215,22 +216,16 @@ class Account:
         """
         if kind.young or self.limit.shadow or now - self._answered_at > STALE:
             return
-        fit = self.operations.fits(kind.operations, AHEAD)
-        if self.seconds is not None:
-            fit = min(fit, self.seconds.fits(kind.seconds, AHEAD))
+        parts = list(zip(self._flows, kind.parts, strict=False))
+        fit = min(flow.fits(mean, AHEAD) for flow, (mean, _) in parts)
         runs = int(min(fit, MOST_AHEAD))
         if runs < LEAST_AHEAD:
             return
         kind.ahead = kind.passes = runs
         kind.until = min(now + TICK, self._answered_at + STALE)
         self.runs += runs
-        self.operations.admit(
-            kind.operations * runs, kind.operations_variance * runs, kind.spread
-        )
-        if self.seconds is not None:
-            self.seconds.admit(
-                kind.seconds * runs, kind.seconds_variance * runs, kind.spread
-            )
+        for flow, (mean, variance) in parts:
+            flow.admit(mean * runs, variance * runs, kind.spread)
 
     def settle(self, kind: Expected) -> None:
         """Count the runs that came of those let in ahead; free what the others took."""
@@ -264,22 +259,12 @@ class Account:
             return TICK
         large = self._large(kind)
         # Turns see to it that all together do not do more than they should
-        defer = (0.0, 0.0) if large else self._defer
-        wait = self.operations.wait(
-            kind.operations,
-            kind.operations_variance,
-            kind.spread,
-            self._cautious,
-            defer[0],
-        )
-        if self.seconds is not None:
-            more = self.seconds.wait(
-                kind.seconds,
-                kind.seconds_variance,
-                kind.spread,
-                self._cautious,
-                defer[1],
-            )
+        defer = NO_DEFER if large else self._defer
+        wait = 0.0
+        for flow, (mean, variance), saved in zip(
+            self._flows, kind.parts, defer, strict=False
+        ):
+            more = flow.wait(mean, variance, kind.spread, self._cautious, saved)
             wait = max(wait, more)
         if not wait and large:
             return self._take_turn(kind, now)
@@ -289,9 +274,8 @@ class Account:
         """Return whether a run exceeds a second of the share, beside other workers."""
         if self.seen is None or self.seen.holders <= 1 or self.seen.turn is None:
             return False
-        if kind.operations > self.operations.rate:
-            return True
-        return self.seconds is not None and kind.seconds > self.seconds.rate
+        parts = zip(self._flows, kind.parts, strict=False)
+        return any(mean > flow.rate for flow, (mean, _) in parts)
 
     def _take_turn(self, kind: Expected, now: float) -> float:
         """Return 0.0 if the turn is this worker's, and take it; else ask for it."""
@@ -304,9 +288,8 @@ class Account:
             self._waits = (-WAITS, 0.0)
             return 0.0
         self._waits = (now, part)
-        self.operations.save(kind.operations)
-        if self.seconds is not None:
-            self.seconds.save(kind.seconds)
+        for flow, (mean, _) in zip(self._flows, kind.parts, strict=False):
+            flow.save(mean)
         return TICK / 2
 
     def revise(self, was: Expected | UnderWay, now: UnderWay | None) -> None:
@@ -314,43 +297,21 @@ class Account:
         if now is None:
             self.runs -= 1
             now = OVER
-        self.operations.revise(
-            was.operations,
-            was.spread,
-            now.operations,
-            now.spread,
-            now.operations_variance - was.operations_variance,
-        )
-        if self.seconds is not None:
-            self.seconds.revise(
-                was.seconds,
-                was.spread,
-                now.seconds,
-                now.spread,
-                now.seconds_variance - was.seconds_variance,
-            )
+        parts = zip(self._flows, was.parts, now.parts, strict=False)
+        for flow, (mean, variance), (left, doubt) in parts:
+            flow.revise(mean, was.spread, left, now.spread, doubt - variance)
 
     def end(self, kind: Expected, runs: int) -> None:
         """End so many of that kind that no reading has shown under way."""
         self.runs -= runs
-        self.operations.revise(
-            kind.operations * runs,
-            kind.spread,
-            0.0,
-            0,
-            -kind.operations_variance * runs,
-        )
-        if self.seconds is not None:
-            self.seconds.revise(
-                kind.seconds * runs, kind.spread, 0.0, 0, -kind.seconds_variance * runs
-            )
+        for flow, (mean, variance) in zip(self._flows, kind.parts, strict=False):
+            flow.revise(mean * runs, kind.spread, 0.0, 0, -variance * runs)
 
     def observe(self, amount: Amount, now: float) -> None:
         """Take what the meter counted since its last reading."""
         idle = self.runs == 0
-        self.operations.observe(amount.operations, now, idle=idle)
-        if self.seconds is not None:
-            self.seconds.observe(amount.seconds, now, idle=idle)
+        for flow, spent in zip(self._flows, amount, strict=False):
+            flow.observe(spent, now, idle=idle)
         self._own.append((now, amount))
         while self._own and self._own[0][0] <= now - SECOND:
             self._own.popleft()
@@ -360,8 +321,7 @@ class Account:
     @property
     def expected(self) -> Amount:
         """Return what it let in and has not seen yet."""
-        seconds = self.seconds.ahead if self.seconds is not None else 0.0
-        return Amount(self.operations.ahead, seconds)
+        return Amount(*(flow.ahead for flow in self._flows))
 
     def own(self, now: float) -> Amount:
         """Return what it did within the last second."""

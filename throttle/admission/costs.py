@@ -44,23 +44,6 @@ class Cost:
     since: float = 0.0
     """When the first of them came, monotonic."""
 
-    @classmethod
-    def of(cls, figures: Iterable[float], runs: int) -> Cost:
-        """Return what another worker has learned in so many runs.
-
-        `figures`: means of operations and seconds, their variances, and the duration.
-        """
-        operations, seconds, operations_variance, seconds_variance, duration = figures
-        return cls(
-            operations,
-            seconds,
-            operations_variance,
-            seconds_variance,
-            duration,
-            spread_of(duration),
-            runs,
-        )
-
     @property
     def amount(self) -> Amount:
         """Return what is expected of the next run."""
@@ -223,4 +206,6 @@ def _cost(value: object) -> Cost | None:
         if not isfinite(one) or not 0 <= one <= LARGEST:
             return None
     *figures, runs = value
-    return Cost.of(figures, min(int(runs), RUNS))
+    cost = Cost(*figures)  # in the order of `FIELDS`
+    cost.runs, cost.spread = min(int(runs), RUNS), spread_of(cost.duration)
+    return cost

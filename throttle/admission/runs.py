@@ -24,11 +24,8 @@ class Expected:
     __slots__ = (
         "ahead",
         "cost",
-        "operations",
-        "operations_variance",
+        "parts",
         "passes",
-        "seconds",
-        "seconds_variance",
         "spread",
         "target",
         "task",
@@ -40,10 +37,11 @@ class Expected:
         self.target = target
         self.task = task
         self.cost = cost
-        self.operations = cost.operations
-        self.seconds = cost.seconds
-        self.operations_variance = cost.operations_variance
-        self.seconds_variance = cost.seconds_variance
+        self.parts = (
+            (cost.operations, cost.operations_variance),
+            (cost.seconds, cost.seconds_variance),
+        )
+        """Means and variances, of operations and of seconds."""
         self.spread = cost.spread
         self.young = cost.runs < KNOWN
         """The kind is not known yet."""
@@ -60,10 +58,7 @@ class UnderWay:
 
     __slots__ = (
         "kind",
-        "operations",
-        "operations_variance",
-        "seconds",
-        "seconds_variance",
+        "parts",
         "spread",
     )
 
@@ -71,31 +66,26 @@ class UnderWay:
         self, kind: Expected, duration: float, spent: Amount, elapsed: float
     ) -> None:
         self.kind = kind
-        self.operations, self.seconds, lasts = left(kind, duration, spent, elapsed)
-        """Still expected of it."""
-        self.operations_variance = kind.operations_variance * UNDER_WAY
-        self.seconds_variance = kind.seconds_variance * UNDER_WAY
+        means, lasts = left(kind, duration, spent, elapsed)
+        self.parts = tuple(
+            (mean, variance * UNDER_WAY)
+            for mean, (_, variance) in zip(means, kind.parts, strict=True)
+        )
+        """Means and variances of what is still expected of it."""
         self.spread = spread_of(lasts)
 
 
 def left(
     kind: Expected, usual: float, spent: Amount, elapsed: float
-) -> tuple[float, float, float]:
-    """Return what is still expected: operations, seconds, and for how long.
+) -> tuple[list[float], float]:
+    """Return what is still expected: operations and seconds, and for how long.
 
     Of a long run its own rate says more than what others cost, the more the older it
     is: one that is twice as large as usual is known as such after a tick.
     """
+    parts = list(zip(spent, kind.parts, strict=False))
     if usual <= 2 * TICK or elapsed <= TICK:
-        return (
-            max(kind.operations - spent.operations, 0.0),
-            max(kind.seconds - spent.seconds, 0.0),
-            usual - elapsed,
-        )
+        return [max(mean - done, 0.0) for done, (mean, _) in parts], usual - elapsed
     lasts = max(usual - elapsed, TAIL * usual)
-    part = lasts / (elapsed + PRIOR * usual)
-    return (
-        (spent.operations + PRIOR * kind.operations) * part,
-        (spent.seconds + PRIOR * kind.seconds) * part,
-        lasts,
-    )
+    rest = lasts / (elapsed + PRIOR * usual)
+    return [(done + PRIOR * mean) * rest for done, (mean, _) in parts], lasts
