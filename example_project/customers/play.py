@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from celery_pecker.kernel.clock import SYSTEM, new_id, pause
 from celery_pecker.kernel.migrations import migrate
@@ -61,10 +62,12 @@ def play(servers: Servers, tell: Tell) -> Seen:
         environ.update(env)  # before its import: this process edits as the others do
         service: Any = import_module("example_project.customers.app")
         migrate(servers.postgres.dsn, schema=schema)
-        connection: Connection = kept.enter_context(service.connect())
+        own = make_conninfo(servers.postgres.dsn, options=f"-c search_path={schema}")
+        owner: Connection = kept.enter_context(psycopg.connect(own, autocommit=True))
         drop = sql.SQL("drop schema {} cascade").format(sql.Identifier(schema))
-        kept.callback(connection.execute, drop)
-        service.execute(connection, "customers_schema")
+        kept.callback(owner.execute, drop)
+        service.execute(owner, "customers_schema")
+        connection: Connection = kept.enter_context(service.connect())
         tell("customers: two schedulers and a worker start; nobody has a schedule")
         beat = (*APP, "beat", "-S", "pecker", "--pidfile=", "-l", "INFO")
         worker = (*APP, "worker", "-n", "customers@%h", "-P", "threads", "-l", "INFO")

@@ -1,0 +1,153 @@
+"""Acts of the example project, each process with the rights that the page gives it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from celery_pecker.kernel.migrations import migrate
+from example_project.customers import play as customers
+from example_project.customers.story import failures as customers_failures
+from example_project.demo.servers import GivenRedis
+from example_project.demo.stage import started
+from example_project.processes import ProcessContainer
+from example_project.rush import play as rush
+from example_project.rush.story import failures as rush_failures
+from tests.docs.pages import steps
+from tests.docs.test_code_blocks import remove
+from tests.docs.test_rights import ALL, NAMES, PAGE
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(300)]
+SCHEMA = re.compile(r"\bpecker(?=\.| to\b)")
+ROLES = {
+    "beat": "pecker_scheduler",
+    "worker": "pecker_worker",
+    "observe": "pecker_observe",
+}
+"""The role of a process by a word of its command; of any other, `pecker_web`."""
+
+
+class Owner:
+    """The owner of an act's tables, with the roles of the page for its processes."""
+
+    def __init__(self, dsn: str) -> None:
+        self.dsn = dsn
+        self.made: list[str] = []
+        self.entered: set[str] = set()
+        self._password = secrets.token_hex(16)
+        self._suffix = secrets.token_hex(6)
+
+    def migrate(self, dsn: str, *, schema: str) -> None:
+        """Make the tables, and the roles of the page, which may log in."""
+        migrate(dsn, schema=schema)
+        said = [
+            one.text for one in steps(PAGE.read_text()) if "create role" in one.text
+        ]
+        text = NAMES.sub(
+            lambda name: self._of(name[0]), SCHEMA.sub(schema, "\n".join(said))
+        )
+        self.made += map(self._of, ALL)
+        roles = ", ".join(map(self._of, ALL))
+        # On the tables of the act's own service, which it makes after this.
+        text += f"alter default privileges grant all on tables to {roles};"
+        text += f"alter default privileges grant all on sequences to {roles};"
+        for name in ALL:
+            text += f"alter role {self._of(name)} login password '{self._password}';"
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(text.encode())
+
+    def started(
+        self, kept: ExitStack, name: str, command: Sequence[str], env: Mapping[str, str]
+    ) -> ProcessContainer:
+        """Start a process that logs in as the role of its kind."""
+        role = next((ROLES[word] for word in command if word in ROLES), "pecker_web")
+        process = started(kept, name, command, self.environment(role, env))
+        kept.callback(look, process)
+        return process
+
+    def environment(self, role: str, env: Mapping[str, str]) -> dict[str, str]:
+        """Return an act's environment for a process that logs in as a role."""
+        return {
+            name: self.dsn_of(role) if name.endswith("_DSN") else value
+            for name, value in env.items()
+        }
+
+    def dsn_of(self, role: str) -> str:
+        """Return the address, entered as a role of the page."""
+        self.entered.add(role)
+        return make_conninfo(self.dsn, user=self._of(role), password=self._password)
+
+    def _of(self, name: str) -> str:
+        return f"{name}_{self._suffix}"
+
+
+def look(process: ProcessContainer) -> None:
+    """Fail where a process was refused something."""
+    said = process.logs().decode(errors="replace")
+    lines = [line for line in said.splitlines() if "permission denied" in line]
+    assert not lines, f"{process.name}: {lines}"
+
+
+def enter_as_web(
+    owner: Owner, monkeypatch: pytest.MonkeyPatch, environ: str, *modules: str
+) -> None:
+    """Let an act's own process call as a web process does."""
+
+    def update(env: Mapping[str, str]) -> None:
+        for name, value in owner.environment("pecker_web", env).items():
+            monkeypatch.setenv(name, value)
+
+    monkeypatch.setattr(environ, SimpleNamespace(update=update))
+    # They read the environment as they are imported, and are no other test's.
+    for module in modules:
+        monkeypatch.setitem(sys.modules, module, ModuleType(module))
+        monkeypatch.delitem(sys.modules, module)
+
+
+def servers(owner: Owner, redis_url: str) -> Any:
+    """Return the servers of an act; their Redis is not stopped."""
+    postgres = SimpleNamespace(dsn=owner.dsn)
+    return SimpleNamespace(postgres=postgres, redis=GivenRedis(redis_url))
+
+
+@pytest.fixture
+def owner(empty_dsn: str) -> Iterator[Owner]:
+    """Give the owner of a database without tables; the roles end with the test."""
+    made = Owner(empty_dsn)
+    yield made
+    for role in made.made:
+        remove(role, empty_dsn)
+
+
+def test_the_rush_hour_runs_under_the_documented_rights(
+    owner: Owner, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scheduler and two workers, whose tasks are held by the gate."""
+    monkeypatch.setattr(rush, "migrate", owner.migrate)
+    monkeypatch.setattr(rush, "started", owner.started)
+    place = rush.Place(dsn=owner.dsn, redis=redis_url, meetings=20, period=2.0)
+    seen = rush.play(place, gate=True, tell=print)
+    assert rush_failures([seen], 20) == []
+    assert owner.entered == {"pecker_scheduler", "pecker_worker"}
+
+
+def test_the_customers_are_served_under_the_documented_rights(
+    owner: Owner, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two schedulers that call, a worker, and a process that edits schedules."""
+    monkeypatch.setattr(customers, "migrate", owner.migrate)
+    monkeypatch.setattr(customers, "started", owner.started)
+    act = "example_project.customers"
+    enter_as_web(owner, monkeypatch, f"{act}.play.environ", f"{act}.app")
+    seen = customers.play(servers(owner, redis_url), print)
+    assert customers_failures(seen) == []
+    assert owner.entered == {"pecker_scheduler", "pecker_worker", "pecker_web"}
