@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from celery_pecker.alarms.kinds import KINDS, Rule, Terms
 from celery_pecker.alarms.model import LOG
+from celery_pecker.kernel.declared import TEXT, is_number, is_whole
 from celery_pecker.kernel.errors import Misconfigured
 
 SETTING, TARGETS = "pecker_alarms", "pecker_alarms_to"
@@ -38,7 +39,7 @@ def read_targets(targets: Mapping[str, str] | None) -> dict[str, str]:
     for name, address in (targets or {}).items():
         if not _is_name(name) or name == LOG:
             _refuse(TARGETS, f"has the name {name!r}", f"a short text, and not {LOG!r}")
-        if not _is_text(address):
+        if not TEXT.is_allowed(address):
             # What it is stays out of the message: addresses hold passwords.
             _refuse(
                 f"{TARGETS}[{name!r}]",
@@ -100,8 +101,8 @@ def _terms(where: str, options: Mapping[str, Any], usual: Terms) -> Terms:
 
 
 def _count(where: str, name: str, options: Mapping[str, Any], usual: int) -> int:
-    count = options.get(name, usual)
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST:
+    count: int = options.get(name, usual)
+    if not is_whole(count, 1, MOST):
         _refuse(f"{where}[{name!r}]", f"is {count!r}", f"a whole number 1 to {MOST:,}")
     return count
 
@@ -115,11 +116,7 @@ def _seconds(
     least: float = 0.0,
 ) -> float:
     value = options.get(name, usual)
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not least <= value <= LONGEST
-    ):
+    if not is_number(value, least, LONGEST):
         allowed = f"a number of seconds from {least:g} to {LONGEST:g} (a week)"
         _refuse(f"{where}[{name!r}]", f"is {value!r}", allowed)
     return float(value)
@@ -152,10 +149,6 @@ def _texts(where: str, value: Any, what: str, *, least: int = 1) -> tuple[str, .
     ):
         _refuse(where, f"is {value!r}", f"a list of {what}")
     return tuple(value)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value) and "\0" not in value
 
 
 def _is_name(name: Any) -> bool:

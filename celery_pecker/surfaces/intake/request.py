@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any, NoReturn
 
+from celery_pecker.kernel.declared import TEXT, is_number, is_whole
 from celery_pecker.kernel.errors import PeckerError
 
 MOST = 1_000
@@ -100,7 +101,7 @@ def _order(where: str, value: object) -> TaskOrder:
     if not isinstance(value, dict) or not value.keys() <= FIELDS:
         _refuse(where, f"an object with {', '.join(sorted(FIELDS))}", value)
     task = value.get("task")
-    if not isinstance(task, str) or not task or "\0" in task:
+    if not isinstance(task, str) or not TEXT.is_allowed(task):
         _refuse(f"{where}: task", "the name of a task", task)
     args = value.get("args", [])
     if not isinstance(args, list):
@@ -122,17 +123,13 @@ def _order(where: str, value: object) -> TaskOrder:
 
 def _option(where: str, name: str, value: object) -> Any:
     if name in {"countdown", "expires"}:
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, (int, float))
-            or not 0 <= value <= LONGEST_DELAY
-        ):
+        if not is_number(value, 0, LONGEST_DELAY):
             _refuse(where, f"seconds from 0 to {LONGEST_DELAY:.0f}", value)
         return value
     if name == "eta":
         return _instant(where, value)
     if name == "priority":
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 9:  # noqa: PLR2004  # Celery's
+        if not is_whole(value, 0, 9):  # Celery's
             _refuse(where, "a whole number from 0 to 9", value)
         return value
     if name == "queue":
