@@ -9,7 +9,6 @@ from typing import Any
 from celery_sharding.model import Code, Step
 from celery_sharding.model import Shard as Record
 from celery_sharding.processor import Processor
-from celery_sharding.runner import failures
 from celery_sharding.runner import shard_run as shard_run_module
 from celery_sharding.runner.result_buffer import Known
 from celery_sharding.runner.shard import Shard
@@ -54,7 +53,7 @@ def fail_shard(
 
     ``returns``: whether its processor returns values, as far as it is known.
     """
-    if returns and shard_run.torn:
+    if returns and shard_run.is_torn():
         shard_run.retry_all()
     return shard_run.writer.write(_failed(shard_run, error, Code.FAILED)) or Stop.END
 
@@ -73,8 +72,7 @@ def _failed(shard_run: ShardRun, error: BaseException | str, code: Code) -> Step
             error,
         )
         return shard_run.last_step(Code.SUCCEEDED, None)
-    shard_run.buffer.fail_whole(failures.of_shard(shard_run.record, error, code))
-    return shard_run.last_step(code, None)
+    return shard_run.fail_whole(error, code)
 
 
 class Running:
@@ -95,11 +93,7 @@ class Running:
         shard_run = self._shard_run
         self._record_failed_process()
         shard_run.finish()  # if only its end was not written
-        while shard_run.stop is None and self._whole is None:
-            shard_run.begin_call()
-            if shard_run.batch is not None and not shard_run.open_batch(self._room):
-                break
-            began, intact = shard_run.cursor, not shard_run.torn
+        while self._whole is None and shard_run.begin_next(self._room):
             try:
                 value, error = shard_run.limits.attempt(
                     self._processor.process, self._view
@@ -108,9 +102,9 @@ class Running:
                 self._killed(end)
                 raise
             if error is None:
-                self._returned(value, began, intact=intact)
+                self._returned(value)
             else:
-                self._raised(error, began)
+                self._raised(error)
         return self._close()
 
     def _record_failed_process(self) -> None:
@@ -125,21 +119,18 @@ class Running:
             return
         shard_run.fail_item(guilty, KILLS.format(deaths=deaths, what="this item"))
 
-    def _returned(self, value: Any, began: int, *, intact: bool) -> None:
+    def _returned(self, value: Any) -> None:
         shard_run = self._shard_run
-        took_items = shard_run.at > began
-        shard_run.settle()
-        shard_run.buffer.call_returned(shard_run.cursor, whole=intact)
+        took_items = shard_run.took_items
+        shard_run.end_call()
         if value is not None or shard_run.left:
             self._processor.note_return(value=True)
         elif took_items:
             self._processor.note_return(value=False)
         if shard_run.batch is not None:
             self._room = min(self._room * 2, shard_run.batch)
-        shard_run.finish()
         if not took_items and shard_run.stop is None:
-            left = shard_run.count - shard_run.cursor
-            self._whole = (IDLE.format(left=left), Code.FAILED)
+            self._whole = (IDLE.format(left=shard_run.remaining), Code.FAILED)
         elif shard_run.stop is Stop.END:
             self._value = value
         elif value is not None and took_items:
@@ -160,21 +151,17 @@ class Running:
             self._shard_run.interrupt(Stop.KILLED, end)
             self._close()
 
-    def _raised(self, error: BaseException, began: int) -> None:
+    def _raised(self, error: BaseException) -> None:
         shard_run, limits = self._shard_run, self._shard_run.limits
         struck = limits.struck(error)
         over = limits.over() if struck else None
         if over is not None:
             shard_run.interrupt(over, error)
-        elif shard_run.batch is not None and shard_run.at > began:
+        elif shard_run.batch is not None and shard_run.took_items:
             self._batch_raised(error, struck)
         elif shard_run.in_hand is not None:
             shard_run.end_failed(error, Code.TIMED_OUT if struck else Code.FAILED)
-        elif (
-            struck
-            and shard_run.stop is None
-            and began < shard_run.at == shard_run.cursor
-        ):
+        elif struck and shard_run.stop is None and shard_run.between_items:
             pass  # between two items: the next call goes on
         else:
             code = Code.TIMED_OUT if struck else Code.FAILED
@@ -194,9 +181,8 @@ class Running:
 
     def _batch_raised(self, error: BaseException, struck: bool) -> None:
         shard_run = self._shard_run
-        size = shard_run.end - shard_run.cursor
-        if size > 1:
-            self._room = max(1, size // 2)
+        if shard_run.in_call > 1:
+            self._room = shard_run.in_call // 2
             shard_run.undo_call()
         else:
             shard_run.end_failed(error, Code.TIMED_OUT if struck else Code.FAILED)
@@ -209,14 +195,15 @@ class Running:
         """
         shard_run, returns = self._shard_run, self._processor.returns
         ends = self._whole is not None or stop is Stop.END
-        if not ends or not shard_run.torn:
+        if not ends or not shard_run.is_torn():
             return False
         if returns is None and self._whole is None:
             returns = self._asked()
         if returns is None:
             # Not known. What an earlier process had is better done twice than lost.
-            torn = shard_run.buffer.torn(shard_run.cursor)
-            returns = torn and shard_run.inherited and self._failed_whole()
+            returns = (
+                shard_run.is_torn() and shard_run.inherited and self._failed_whole()
+            )
         return returns
 
     def _failed_whole(self) -> bool:

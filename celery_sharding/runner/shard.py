@@ -33,11 +33,10 @@ class Shard:
     rest is run later, perhaps elsewhere; see `stop`.
     """
 
-    __slots__ = ("_keep", "_shard_run")
+    __slots__ = ("_shard_run",)
 
     def __init__(self, shard_run: ShardRun) -> None:
         self._shard_run = shard_run
-        self._keep = shard_run.buffer.keep
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the items that have not ended yet."""
@@ -49,9 +48,7 @@ class Shard:
         So do ``sorted(shard)`` and ``[*shard]``. A loop does not, and code that asks
         before there is an iterator is about to loop.
         """
-        if self._shard_run.untouched:
-            self._shard_run.collect()
-        return self._shard_run.count - self._shard_run.at
+        return self._shard_run.may_collect()
 
     def __repr__(self) -> str:
         return f"<Shard {self.number} of {self.job.task}[{self.job.id}]>"
@@ -61,7 +58,7 @@ class Shard:
 
         It counts if the item ends well. Anything that JSON can hold.
         """
-        self._keep((self._shard_run.at - 1, value))
+        self._shard_run.ok(value)
 
     def fail(self, error: BaseException | str) -> None:
         """Fail the current item for that reason; the loop goes on.
@@ -123,9 +120,7 @@ class Shard:
     @property
     def item_id(self) -> str:
         """A name of the item in hand, the same in each attempt at it."""
-        record = self._shard_run.record
-        place = record.place(self._shard_run.at - 1)
-        return f"{self.job.id}-{record.origin}-{place}"
+        return f"{self.job.id}-{self._shard_run.record.origin}-{self._shard_run.place}"
 
     @property
     def stop(self) -> Stop | None:

@@ -154,41 +154,109 @@ class ShardRun:
         self.work = work
         self.writer = writer
         self.count = len(items)
-        self.cursor = self.at = min(record.cursor, self.count)
-        self.stop: Stop | None = None
+        self._cursor = self._at = min(record.cursor, self.count)
+        self._stop: Stop | None = None
         self.limits = Limits(work, record)
         self.policy = policy_of(work.options)
         self._retries = Retries(self.policy, record.attempt)
         self.retried = self._retries.allowed
         self.buffer = ResultBuffer(record, items, known, retried=self.retried)
         self.window = Window(
-            cursor=self.cursor,
+            cursor=self._cursor,
             ahead=record.ahead,
             deaths=record.deaths,
             count=self.count,
         )
-        self._pace = (monotonic(), self.cursor)
+        self._pace = (monotonic(), self._cursor)
         self.batch = work.options.batch
-        self.end = self.count
+        self._began, self._intact = self._cursor, True
+        """Where the call in hand began, and whether those before it had returned."""
+        self._end = self.count
         """Up to where the call in hand gives items: all, or its batch."""
         self._unreadable = [
             index
-            for index in range(self.cursor, self.count)
+            for index in range(self._cursor, self.count)
             if isinstance(items[index], Unreadable)
         ]
-        self.failing: dict[int, tuple[BaseException | str, Code]] = {}
+        self._failing: dict[int, tuple[BaseException | str, Code]] = {}
         """Items that were given and have failed, and not yet ended."""
-        self._confirmed = Confirmed(self.buffer, self.cursor)
-        self.untouched = False
+        self._confirmed = Confirmed(self.buffer, self._cursor)
+        self._untouched = False
         """Whether the iterator that was made last has not been asked for an item."""
-        self.collected = False
+        self._collected = False
         """Whether the call in hand collects its items: they end when it returns."""
 
     def begin_call(self) -> None:
         """Begin a call of the processor: nothing that it is given is confirmed."""
-        self._confirmed.begin_call(self.cursor, torn=self.torn)
-        self.untouched = self.collected = False
-        self.end = self.count
+        self._confirmed.begin_call(self._cursor, torn=self.is_torn())
+        self._untouched = self._collected = False
+        self._end = self.count
+
+    def begin_next(self, room: int) -> bool:
+        """Begin a call for items; return whether there may be one.
+
+        ``room``: with a batch, how many items the call gets, at most.
+        """
+        if self._stop is not None:
+            return False
+        self.begin_call()
+        if self.batch is not None and not self._open_batch(room):
+            return False
+        self._began, self._intact = self._cursor, not self.is_torn()
+        return True
+
+    def _open_batch(self, room: int) -> bool:
+        self.look()
+        if self._stop is None:
+            self._end = self._batch_end(room)
+        return self._stop is None
+
+    def end_call(self) -> None:
+        """End the items of a call that has returned."""
+        self.settle()
+        self.buffer.call_returned(self._cursor, whole=self._intact)
+        self.finish()
+
+    @property
+    def stop(self) -> Stop | None:
+        """Why no further item is given; None while there may be one."""
+        return self._stop
+
+    @property
+    def cursor(self) -> int:
+        """How many items have ended."""
+        return self._cursor
+
+    @property
+    def remaining(self) -> int:
+        """How many items have not been given."""
+        return self.count - self._at
+
+    @property
+    def took_items(self) -> bool:
+        """Whether the call in hand was given an item."""
+        return self._at > self._began
+
+    @property
+    def between_items(self) -> bool:
+        """Whether the call in hand was given items, and all of them have ended."""
+        return self._began < self._at == self._cursor
+
+    @property
+    def in_call(self) -> int:
+        """How many items end together with the call in hand, at most."""
+        return self._end - self._cursor
+
+    @property
+    def place(self) -> int:
+        """The place of the item that was given last, in the shard it came from."""
+        return self.record.place(self._at - 1)
+
+    def may_collect(self) -> int:
+        """Return how many items are left, and collect them if `list` is what asks."""
+        if self._untouched:
+            self.collect()
+        return self.remaining
 
     def collect(self) -> None:
         """Let the items of the call in hand end together, when it returns.
@@ -198,49 +266,50 @@ class ShardRun:
         what the code did before it raised need not be undone.
         """
         if self.batch is None:
-            self.untouched = False
+            self._untouched = False
             self.settle()
             self.look()
-            self.end = self.at if self.stop is not None else self.batch_end(self.count)
-            self.collected = True
+            self._end = (
+                self._at if self._stop is not None else self._batch_end(self.count)
+            )
+            self._collected = True
 
     def each(self) -> Iterator[Any]:
         """Return an iterator that gives items until there is none, or it is to stop."""
-        self.untouched = True
+        self._untouched = True
         return self._each()
 
     def _each(self) -> Iterator[Any]:
-        self.untouched = False
-        items, together = self.items, self.batch is not None or self.collected
+        self._untouched = False
+        items, together = self.items, self.batch is not None or self._collected
         budget, hard = self.limits.budget, self.limits.hard
         timeout = self.limits.timeout
         while self._ready():
-            edge = min(self.window.limit, self.end, *self._unreadable[:1])
+            edge = min(self.window.limit, self._end, *self._unreadable[:1])
             due = inf if together else self.writer.due
             now = monotonic()
             while True:
                 until = now + timeout
                 budget.at = until if until < hard else hard  # noqa: FURB136  # a call
-                index = self.at
-                self.at = index + 1
+                index = self._at
+                self._at = index + 1
                 yield items[index]
                 if not together:
-                    if self.failing or self.stop is not None:
+                    if self._failing or self._stop is not None:
                         self.limits.lift()
                         self.settle()
-                        if self.stop is not None:
+                        if self._stop is not None:
                             self._confirmed.exhaust()
                             return
-                    self.cursor = self.at
+                    self._cursor = self._at
                 now = monotonic()
-                if now >= due or self.at >= edge:
+                if now >= due or self._at >= edge:
                     break
         self._confirmed.exhaust()
 
-    @property
-    def torn(self) -> bool:
-        """Whether items ended well in calls that did not return."""
-        return self.buffer.torn(self.cursor)
+    def is_torn(self) -> bool:
+        """Return whether items ended well in calls that did not return."""
+        return self.buffer.torn(self._cursor)
 
     @property
     def inherited(self) -> bool:
@@ -249,7 +318,7 @@ class ShardRun:
 
     def retry_all(self) -> bool:
         """Retry what ended well; return False if it is not known which items did."""
-        return self.buffer.retry_all(self.cursor)
+        return self.buffer.retry_all(self._cursor)
 
     @property
     def left(self) -> bool:
@@ -265,42 +334,42 @@ class ShardRun:
             self.limits.restart()
 
     def _look_on(self) -> bool:
-        if self.stop is not None:
+        if self._stop is not None:
             return False
-        if self.batch is not None or self.collected:
-            return self.at < self.end
+        if self.batch is not None or self._collected:
+            return self._at < self._end
         self.settle()
-        if self.stop is None:
+        if self._stop is None:
             self.look()
-        return self.stop is None
+        return self._stop is None
 
     def look(self) -> None:
         """Write what is due; `stop` says whether there is another item."""
         self._pass_unreadable()
-        if self.stop is None:
-            self.stop = Stop.END if self.at >= self.count else self.limits.over()
+        if self._stop is None:
+            self._stop = Stop.END if self._at >= self.count else self.limits.over()
         now = monotonic()
-        due = self.at >= self.window.limit or now >= self.writer.due
-        if self.stop is None and due:
-            self.stop = self.writer.write(self._step(now))
+        due = self._at >= self.window.limit or now >= self.writer.due
+        if self._stop is None and due:
+            self._stop = self.writer.write(self._step(now))
 
     def _step(self, now: float) -> Step:
         """Return what is to be written, with the items that may be begun after it."""
         since, before = self._pace
         flush = now - since
-        rate = (self.cursor - before) / flush if flush > 0 else 0.0
-        self._pace = (now, self.cursor)
-        ahead = self.window.forward(self.cursor, rate=rate, flush=flush)
+        rate = (self._cursor - before) / flush if flush > 0 else 0.0
+        self._pace = (now, self._cursor)
+        ahead = self.window.forward(self._cursor, rate=rate, flush=flush)
         self._confirmed.keep_results()
-        return self.buffer.step(self.cursor, ahead)
+        return self.buffer.step(self._cursor, ahead)
 
     def last_step(self, status: Code, value: Any) -> Step:
         """Return what is to be written last: it ended, or is given back as it is."""
-        ahead = self.cursor
-        if not status.ended and self.window.isolating(self.cursor):
+        ahead = self._cursor
+        if not status.ended and self.window.isolating(self._cursor):
             ahead = max(self.record.ahead, self.window.limit)
         return self.buffer.step(
-            self.cursor, ahead, status, value=value, delay=self._retries.delay
+            self._cursor, ahead, status, value=value, delay=self._retries.delay
         )
 
     def abandon(self) -> list[Step]:
@@ -313,34 +382,30 @@ class ShardRun:
         over = self.limits.over()
         if over is None and self.batch is None and self.in_hand is None:
             self.take_back(HANGS, Code.TIMED_OUT)
-        self.stop = Stop.LOST
+        self._stop = Stop.LOST
         status = Code.WAITING
-        if over is None and self.at > self.cursor:
-            first, end = self.cursor, self.at
+        if over is None and self._at > self._cursor:
+            first, end = self._cursor, self._at
             if self.batch is not None:
-                end = self.end
-            self.failing = dict.fromkeys(range(first, end), (HANGS, Code.TIMED_OUT))
-            self.at = end
+                end = self._end
+            self._failing = dict.fromkeys(range(first, end), (HANGS, Code.TIMED_OUT))
+            self._at = end
             self.settle()
         elif over is None and self.put_off():
             status = Code.SUCCEEDED
-        elif self.cursor < self.count and over is not Stop.OVER:
-            status = Code.TIMED_OUT
-            failure = failures.of_shard(self.record, HANGS, Code.TIMED_OUT)
-            self.buffer.fail_whole(failure)
+        elif self._cursor < self.count and over is not Stop.OVER:
+            return [self.fail_whole(HANGS, Code.TIMED_OUT)]
         return [self.last_step(status, None)]
 
-    def open_batch(self, room: int) -> bool:
-        """Begin a batch of at most that many items; return whether there is one."""
-        self.look()
-        if self.stop is None:
-            self.end = self.batch_end(room)
-        return self.stop is None
+    def fail_whole(self, error: BaseException | str, code: Code) -> Step:
+        """Fail what has not ended with the shard; return its last step."""
+        self.buffer.fail_whole(failures.of_shard(self.record, error, code))
+        return self.last_step(code, None)
 
-    def batch_end(self, room: int) -> int:
+    def _batch_end(self, room: int) -> int:
         """Return where a batch of at most that many items ends, that begins now."""
         return min(
-            self.cursor + room, self.window.limit, self.count, *self._unreadable[:1]
+            self._cursor + room, self.window.limit, self.count, *self._unreadable[:1]
         )
 
     def put_off(self) -> bool:
@@ -348,11 +413,11 @@ class ShardRun:
 
         False: they were tried often enough.
         """
-        if not self.retried or self.cursor >= self.count:
+        if not self.retried or self._cursor >= self.count:
             return False
-        for index in range(self.cursor, self.count):
+        for index in range(self._cursor, self.count):
             self.buffer.put_off(index)
-        self.cursor = self.at = self.count
+        self._cursor = self._at = self.count
         return True
 
     def take_back(
@@ -375,27 +440,27 @@ class ShardRun:
         of this depends on what was written meanwhile.
         """
         end, doubtful = self._confirmed.doubtful(further=further)
-        undone = bool(doubtful) or end < self.cursor
+        undone = bool(doubtful) or end < self._cursor
         for index in doubtful:
             if rerun:
                 self._retries.ask(index, error, 0.0)
             self._failed(index, error, code)
         self.buffer.rewind(end)
-        self.cursor = self.at = end
+        self._cursor = self._at = end
         return undone
 
     def undo_call(self) -> None:
         """Run the items of the call in hand anew."""
-        self.buffer.drop_results(self.cursor)
-        self.failing.clear()
-        self.at = self.cursor
+        self.buffer.drop_results(self._cursor)
+        self._failing.clear()
+        self._at = self._cursor
 
     def interrupt(self, over: Stop, error: BaseException) -> None:
         """Stop as the time of the shard, the job or the process is over."""
         if self.in_hand is None:
             self.take_back(error, Code.TIMED_OUT, rerun=over is Stop.KILLED)
         self.undo_call()
-        self.stop = over
+        self._stop = over
 
     def drop_left(self) -> None:
         """Forget results that belong to no item."""
@@ -403,9 +468,9 @@ class ShardRun:
 
     def _pass_unreadable(self) -> None:
         """Record items that could not be read as failed, without the processor."""
-        while self._unreadable and self._unreadable[0] == self.at:
+        while self._unreadable and self._unreadable[0] == self._at:
             broken = self.items[self._unreadable.pop(0)]
-            self.at += 1
+            self._at += 1
             self.fail(broken.reason)
             self.settle()
 
@@ -414,60 +479,60 @@ class ShardRun:
     @property
     def in_hand(self) -> int | None:
         """The index of the item that was given last, if it has not ended."""
-        return self.at - 1 if self.at > self.cursor and not self.collected else None
+        return self._at - 1 if self._at > self._cursor and not self._collected else None
 
     def ok(self, value: Any) -> None:
         """Keep a result of the item in hand."""
-        self.buffer.keep((self.at - 1, value))
+        self.buffer.keep((self._at - 1, value))
 
     def fail(self, error: BaseException | str, code: Code = Code.FAILED) -> None:
         """Let the current item have failed when it ends."""
         if self.in_hand is None:
             raise ShardingError(NO_ITEM)
-        self.failing[self.at - 1] = (error, code)
+        self._failing[self._at - 1] = (error, code)
 
     def retry(self, error: BaseException | str, seconds: float) -> None:
         """Fail the current item; retry it after that long, whatever the policy."""
         self.fail(error)
-        self._retries.ask(self.at - 1, error, seconds)
+        self._retries.ask(self._at - 1, error, seconds)
 
     def raised_by_item(self, error: BaseException) -> None:
         """Fail the current item, unless the shard or the job is what has ended."""
         struck = self.limits.struck(error)
         if struck and self.limits.over() is not None:
             raise error
-        self.buffer.drop_results(self.at - 1)
+        self.buffer.drop_results(self._at - 1)
         self.fail(error, Code.TIMED_OUT if struck else Code.FAILED)
 
     def fail_item(self, index: int, error: str) -> None:
         """End an item, which is not run: processes before this one died over it."""
-        self.at = index + 1
+        self._at = index + 1
         self.fail(error, Code.DIED)
         self.settle()
 
     def end_failed(self, error: BaseException, code: Code) -> None:
         """End the current item as failed, without what it kept."""
-        self.buffer.drop_results(self.at - 1)
+        self.buffer.drop_results(self._at - 1)
         self.fail(error, code)
         self.settle()
         self.finish()
 
     def finish(self) -> None:
         """Stop if no item is left."""
-        if self.stop is None and self.at >= self.count:
-            self.stop = Stop.END
+        if self._stop is None and self._at >= self.count:
+            self._stop = Stop.END
 
     def settle(self) -> None:
         """Count the current items as ended."""
-        failing, self.failing = self.failing, {}
+        failing, self._failing = self._failing, {}
         for index, (error, code) in sorted(failing.items()):
             self._failed(index, error, code)
-        self.cursor = self.at
+        self._cursor = self._at
 
     def _failed(self, index: int, error: BaseException | str, code: Code) -> None:
         failure = failures.of_item(self.record, index, self.items[index], error, code)
         retry = self._retries.decide(index, error, code)
         self._confirmed.fail(index)
         self.buffer.fail(index, failure, retry=retry)
-        if self.policy.ends_job and self.stop is None and not retry:
-            self.stop = Stop.FAILED
+        if self.policy.ends_job and self._stop is None and not retry:
+            self._stop = Stop.FAILED

@@ -534,7 +534,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: a suspect is written down before it is begun",
-        "due = self.at >= self.window.limit or now >= self.writer.due",
+        "due = self._at >= self.window.limit or now >= self.writer.due",
         "due = now >= self.writer.due",
         f"{SUSPECTS}::test_a_suspect_is_written_down_before_it_is_begun",
     ),
@@ -623,7 +623,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: items that are collected end when their call returns",
-        "            self._shard_run.collect()\n",
+        "            self.collect()\n",
         "            pass\n",
         f"{OUTSIDE}::test_items_that_are_collected_end_together",
     ),
