@@ -16,9 +16,9 @@ from typing import Any
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.declared import refuse_misspelt
-from celery_pecker.kernel.errors import Misconfigured, PeckerError
-from celery_pecker.kernel.schema_check import StartRefused
+from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.kernel.start_refused import StartRefused, refusing
 from celery_pecker.schedules.declarations import BeatSchedule
 from celery_pecker.schedules.engine.model import RunMode
 from celery_pecker.schedules.replica import (
@@ -73,7 +73,7 @@ class PeckerScheduler(BeatSchedule):
     def setup_schedule(self) -> None:
         """Check everything that can be checked without I/O, then start the loop."""
         logging.getLogger("celery.beat").addFilter(_ONE_LINE)
-        try:
+        with refusing():
             refuse_misspelt(self.app.conf)
             settings = Settings.read(self.app.conf, main=self.app.main)
             super().setup_schedule()
@@ -92,8 +92,6 @@ class PeckerScheduler(BeatSchedule):
                 hostname=f"beat@{socket.gethostname()}",
                 outboxes=self._relays.settings,
             )
-        except Misconfigured as error:
-            raise StartRefused(str(error)) from error
         local = len(self.schedule) - len(self._replica.entries)
         if local:
             logger.info(

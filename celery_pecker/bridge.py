@@ -24,9 +24,10 @@ from celery_pecker.heartbeat import Heartbeat
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import SYSTEM, from_us, new_id
 from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.errors import Misconfigured, PeckerError
-from celery_pecker.kernel.schema_check import StartRefused, check_schema
+from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.kernel.start_refused import StartRefused, refusing
 from celery_pecker.schedules.declarations import entries
 from celery_pecker.schedules.engine.model import ClaimRequest, Entry
 from celery_pecker.schedules.engine.repository import CHUNK, Repository
@@ -67,12 +68,10 @@ class Bridge(Scheduler):
 
     def setup_schedule(self) -> None:
         """Check the tables, then read the rows."""
-        try:
+        with refusing():
             settings = Settings.read(self.app.conf, main=self.app.main)
             self._database = Database.of(settings)
             check_schema(self._database, app=settings.app)
-        except Misconfigured as error:
-            raise StartRefused(str(error)) from error
         self._repository = Repository(self._database, new_id(), kind="beat")
         self._timeout_us = round(settings.database_timeout * 1_000_000)
         self._slack_us = round(settings.clock_slack * 1_000_000)

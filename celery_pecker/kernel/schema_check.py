@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import click
-
 from celery_pecker.kernel import migrations
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import (
@@ -16,17 +14,6 @@ from celery_pecker.kernel.rendering import render
 
 OLDEST = 140_000
 """date_bin() came with PostgreSQL 14."""
-
-
-class StartRefused(Misconfigured, click.ClickException):
-    """This process cannot start like this; one line on the command line."""
-
-    def __init__(self, message: str) -> None:
-        click.ClickException.__init__(self, message)
-
-    def __str__(self) -> str:
-        """Return the message."""
-        return self.message
 
 
 def check_schema(database: Database, *, app: str) -> None:

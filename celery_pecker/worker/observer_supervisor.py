@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.kernel.pools import wait_for
-from celery_pecker.kernel.schema_check import StartRefused
+from celery_pecker.kernel.workers import wait_for
 from celery_pecker.observers.app import observers_of
 from celery_pecker.observers.hosts.supervisor import Supervisor
 
@@ -15,11 +14,15 @@ class ObserverSupervisor:
     """Hosts of observers beside a worker, not yet started."""
 
     def __init__(self, worker: Any) -> None:
-        """Make it; what is misconfigured ends the worker."""
-        try:
-            self._hosts = _made(worker)
-        except Misconfigured as error:
-            raise StartRefused(str(error)) from error
+        observers = observers_of(worker.app)
+        if observers is None:
+            message = (
+                "pecker_observers is set, and the app has no observers: make them with"
+                " Observers(app)"
+            )
+            raise Misconfigured(message)
+        _ = observers.settings  # refuses what is neither True nor False
+        self._hosts = Supervisor(observers, name=worker.hostname)
         self.start = self._hosts.start
         self.leave = self._hosts.stop
 
@@ -33,15 +36,3 @@ class ObserverSupervisor:
     def info(self) -> list[dict[str, Any]]:
         """Return each host as people may want to know it."""
         return [*self._hosts.info()]
-
-
-def _made(worker: Any) -> Supervisor:
-    observers = observers_of(worker.app)
-    if observers is None:
-        message = (
-            "pecker_observers is set, and the app has no observers: make them with"
-            " Observers(app)"
-        )
-        raise Misconfigured(message)
-    _ = observers.settings  # refuses what is neither True nor False
-    return Supervisor(observers, name=worker.hostname)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.kernel.pools import kind_of, wait_for
-from celery_pecker.kernel.schema_check import StartRefused
+from celery_pecker.kernel.pools import kind_of
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.kernel.workers import wait_for
 from celery_pecker.outbox.app import outboxes
 from celery_pecker.outbox.runs.service import DEFAULT
 from celery_pecker.schedules.local.outbox_runner import OutboxRunner
@@ -18,11 +17,7 @@ class OutboxRunners:
     """What runs recorded tasks beside a worker, not yet started."""
 
     def __init__(self, worker: Any) -> None:
-        """Make them; what is misconfigured ends the worker."""
-        try:
-            self._all = _made(worker)
-        except Misconfigured as error:
-            raise StartRefused(str(error)) from error
+        self._all = _made(worker)
 
     def start(self) -> None:
         """Take rows from now on."""

@@ -16,10 +16,11 @@ from celery.worker import state
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
-from celery_pecker.kernel.pools import GLANCE, kind_of, wait_for
-from celery_pecker.kernel.schema_check import StartRefused, check_schema
+from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.kernel.pools import kind_of
+from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.kernel.workers import GLANCE, wait_for
 from celery_pecker.schedules.declarations import BeatSchedule
 from celery_pecker.schedules.local import LocalRunner, sends_events
 from celery_pecker.schedules.replica import (
@@ -43,28 +44,25 @@ class Replicas:
         self._leaving = False
         self._runner: LocalRunner | None = None
         self._close: Callable[[], None] = lambda: None
-        try:
-            self._settings = Settings.read(worker.app.conf, main=worker.app.main)
-            self._all = self._composed(worker)
-            self._relays = Relays(worker.app, kind="worker")
-            self._alarms = Alarms(
-                worker.app,
-                self._beat_schedule,
-                self._settings,
-                kind="worker",
-                shut=self._all[0].shut,
-                held=lambda: {name for one in self._all for name in one.held()},
-                outboxes=self._relays.settings,
-            )
-            self._answer = answerer(
-                self._settings,
-                alive=self.alive,
-                hostname=worker.hostname,
-                outboxes=self._relays.settings,
-            )
-            _look(self._settings)
-        except Misconfigured as error:
-            raise StartRefused(str(error)) from error
+        self._settings = Settings.read(worker.app.conf, main=worker.app.main)
+        self._all = self._composed(worker)
+        self._relays = Relays(worker.app, kind="worker")
+        self._alarms = Alarms(
+            worker.app,
+            self._beat_schedule,
+            self._settings,
+            kind="worker",
+            shut=self._all[0].shut,
+            held=lambda: {name for one in self._all for name in one.held()},
+            outboxes=self._relays.settings,
+        )
+        self._answer = answerer(
+            self._settings,
+            alive=self.alive,
+            hostname=worker.hostname,
+            outboxes=self._relays.settings,
+        )
+        _look(self._settings)
 
     def _composed(self, worker: Any) -> list[Replica]:
         app, settings = worker.app, self._settings

@@ -9,9 +9,7 @@ from celery import Celery
 from celery.signals import worker_shutdown
 
 from celery_pecker.kernel.declared import refuse_misspelt
-from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.pools import kind_of, spawns
-from celery_pecker.kernel.schema_check import StartRefused
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.app import outboxes
 from celery_pecker.outbox.runs.messages import Messages
@@ -26,10 +24,7 @@ SPAWNED = "celery_pecker.worker.spawned"
 def guarded(worker: Any) -> Guard:
     """Guard the runs of a worker that is being put together."""
     app, kind = worker.app, kind_of(worker.pool_cls)
-    try:
-        guard = guard_tasks(app, pool_kind=kind, host=worker.hostname)
-    except Misconfigured as error:
-        raise StartRefused(str(error)) from error
+    guard = guard_tasks(app, pool_kind=kind, host=worker.hostname)
     if kind == "prefork" and spawns(worker):
         app.conf.include = (*app.conf.include, SPAWNED)
     # After the pool has ended: until then runs end.

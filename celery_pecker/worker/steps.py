@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery_pecker.kernel.pools import PartStep
+from celery_pecker.kernel.workers import PartStep
 
 
 class SchedulerStep(PartStep):

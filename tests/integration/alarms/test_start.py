@@ -8,7 +8,7 @@ import pytest
 from celery import Celery
 
 from celery_pecker.beat import PeckerScheduler
-from celery_pecker.kernel.schema_check import StartRefused
+from celery_pecker.kernel.start_refused import StartRefused
 
 GATE = "tests.integration.alarms.duty_app:gate"
 
