@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -99,17 +101,10 @@ def save(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any]:
     if arguments.get("version") is None:
         message = "version is missing; allowed is the version that the form was filled"
         raise Refused(message + " in for, or 0 for a new schedule", field="version")
-    try:
-        schedules = schedules_of(source.app)
-        row = schedules.change(name or arguments["name"], **arguments, by=by)
-    except InvalidField as error:
-        raise Refused(str(error), field=form.form_field(error)) from error
-    except VersionConflict as error:
-        raise _conflict(source, error) from error
-    except UnknownSchedule as error:
-        raise Refused(str(error), status=GONE) from error
-    except SlotUnderway as error:
-        raise Refused(str(error), status=CONFLICT) from error
+    with _refusals(source):
+        row = schedules_of(source.app).change(
+            name or arguments["name"], **arguments, by=by
+        )
     return {"message": f"Saved {row.name}.", "name": row.name, "version": row.version}
 
 
@@ -120,12 +115,8 @@ def remove(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any]
     if not version.isascii() or not version.isdigit():
         message = f"version is {version!r}; allowed is the version that is removed"
         raise Refused(message, field="version")
-    try:
+    with _refusals(source):
         was = schedules_of(source.app).remove(name, version=int(version), by=by)
-    except InvalidField as error:
-        raise Refused(str(error), field=form.form_field(error)) from error
-    except VersionConflict as error:
-        raise _conflict(source, error) from error
     if not was:
         message = f"no stored schedule is named {name!r}"
         raise Refused(message, status=GONE)
@@ -143,6 +134,21 @@ def preview(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any
         "field": seen.field,
         "problem": seen.problem,
     }
+
+
+@contextmanager
+def _refusals(source: Source) -> Iterator[None]:
+    """Raise what the store refuses as the form shows it."""
+    try:
+        yield
+    except InvalidField as error:
+        raise Refused(str(error), field=form.form_field(error)) from error
+    except VersionConflict as error:
+        raise _conflict(source, error) from error
+    except UnknownSchedule as error:
+        raise Refused(str(error), status=GONE) from error
+    except SlotUnderway as error:
+        raise Refused(str(error), status=CONFLICT) from error
 
 
 def _require_editing(source: Source) -> None:
