@@ -462,13 +462,13 @@ GUARDS = (
     ),
     Guard(
         "outbox: a server that hangs holds up no other's page",
-        "            self._lanes[place] = Lane(self._app, lambda: settings)\n",
+        "            self._lanes[place] = Lane(self._app, lambda: places[place])\n",
         "            self._lanes[place] = self._main\n",
         "tests/unit/flower/test_reader.py",
     ),
     Guard(
         "outbox: what is done in Flower is done in the outbox that was chosen",
-        "lane = self._lane(place, places[place])",
+        "lane, _ = self._lane(page, query)",
         "lane = self._main",
         "tests/integration/flower/test_outbox.py",
     ),

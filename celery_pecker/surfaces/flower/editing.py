@@ -102,9 +102,8 @@ def save(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any]:
         message = "version is missing; allowed is the version that the form was filled"
         raise Refused(message + " in for, or 0 for a new schedule", field="version")
     with _refusals(source):
-        row = schedules_of(source.app).change(
-            name or arguments["name"], **arguments, by=by
-        )
+        schedules = schedules_of(source.app)
+        row = schedules.change(name or arguments["name"], **arguments, by=by)
     return {"message": f"Saved {row.name}.", "name": row.name, "version": row.version}
 
 

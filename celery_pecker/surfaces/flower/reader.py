@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from celery import Celery
 
@@ -20,14 +20,7 @@ from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.surfaces.flower.pages import (
-    PLACE,
-    Fields,
-    Form,
-    Page,
-    Query,
-    Source,
-)
+from celery_pecker.surfaces.flower.pages import PLACE, Page, Query, Source
 from celery_pecker.surfaces.flower.upcoming import Upcoming
 
 FRESH = 1.0
@@ -43,10 +36,9 @@ TURN = 4.0
 """Seconds until a question that had no turn is given up. A browser waits for ten, and
 what was reported as failed must not be done a minute later."""
 
-Options = ParamSpec("Options")
 Answer = TypeVar("Answer")
 _Key = tuple[str, frozenset[tuple[str, str]]]
-Call = Callable[Concatenate[Source, Options], Answer]
+Call = Callable[[Source], Answer]
 
 
 class UnknownDatabase(PeckerError, LookupError):
@@ -82,23 +74,31 @@ class Lane:
         self._mine = threading.local()
         self._waiting = 0
 
-    async def read(
-        self,
-        call: Call[Options, Answer],
-        *args: Options.args,
-        **kwargs: Options.kwargs,
-    ) -> Answer:
+    async def read(self, call: Call[Answer]) -> Answer:
         """Return the answer, from a connection that may have been dropped meanwhile."""
-        return await self.wait(lambda: self._read(call, *args, **kwargs))
 
-    async def write(
-        self,
-        call: Call[Options, Answer],
-        *args: Options.args,
-        **kwargs: Options.kwargs,
-    ) -> Answer:
+        def asked() -> Answer:
+            source = self._source()
+            stood = source.database.connected
+            try:
+                return call(source)
+            except DatabaseUnavailable:
+                if not stood:
+                    raise
+                # The server was restarted since the last question.
+                return call(source)
+
+        return await self.wait(asked)
+
+    async def write(self, call: Call[Answer]) -> Answer:
         """Return the answer to what must not be sent twice: over a new connection."""
-        return await self.wait(lambda: self._write(call, *args, **kwargs))
+
+        def asked() -> Answer:
+            source = self._source()
+            source.database.close()
+            return call(source)
+
+        return await self.wait(asked)
 
     async def wait(self, call: Callable[[], Answer]) -> Answer:
         """Return what a call returns, when it has had its turn."""
@@ -119,32 +119,6 @@ class Lane:
             return await loop.run_in_executor(self._threads, turn)
         finally:
             self._waiting -= 1
-
-    def _read(
-        self,
-        call: Call[Options, Answer],
-        *args: Options.args,
-        **kwargs: Options.kwargs,
-    ) -> Answer:
-        source = self._source()
-        stood = source.database.connected
-        try:
-            return call(source, *args, **kwargs)
-        except DatabaseUnavailable:
-            if not stood:
-                raise
-            # The server was restarted since the last question.
-            return call(source, *args, **kwargs)
-
-    def _write(
-        self,
-        call: Call[Options, Answer],
-        *args: Options.args,
-        **kwargs: Options.kwargs,
-    ) -> Answer:
-        source = self._source()
-        source.database.close()
-        return call(source, *args, **kwargs)
 
     def _source(self) -> Source:
         """Return this thread's own; settings are read here, so that a page tells."""
@@ -191,14 +165,12 @@ class Reader:
     async def _read(self, page: Page, query: Query) -> dict[str, Any] | None:
         if page.opens is not None:
             return await self._main.wait(lambda: page.read(self._open(page), query))
-        if page.places is None:
-            return await self._main.read(page.read, query)
-        places = page.places(self._app)
-        place = query.get(PLACE, next(iter(places)))
-        if place not in places:
+        try:
+            lane, places = self._lane(page, query)
+        except UnknownDatabase:
             return None
-        data = await self._lane(place, places[place]).read(page.read, query)
-        return None if data is None else {**data, "place": place, "places": [*places]}
+        data = await lane.read(lambda source: page.read(source, query))
+        return None if data is None else {**data, **places}
 
     def _begin(
         self,
@@ -222,18 +194,6 @@ class Reader:
         if failed and self._recent.get(key) is mine:
             del self._recent[key]
 
-    async def write(
-        self,
-        call: Call[Options, Answer],
-        *args: Options.args,
-        **kwargs: Options.kwargs,
-    ) -> Answer:
-        """Return the answer to what must not be sent twice: over a new connection."""
-        try:
-            return await self._main.write(call, *args, **kwargs)
-        finally:
-            self._recent.clear()  # the next request shows the change
-
     def _open(self, page: Page) -> Any:
         """Return what the page reads from; made once, by the first request."""
         assert page.opens is not None  # noqa: S101 — asked before
@@ -243,48 +203,39 @@ class Reader:
             return self._opened[page.name]
 
     async def act(
-        self,
-        page: Page,
-        query: Query,
-        call: Call[Options, Answer],
-        *args: Options.args,
-        **kwargs: Options.kwargs,
+        self, page: Page, query: Query, call: Call[Answer], *, writes: bool = True
     ) -> Answer:
         """Do something on a page, in the database that its address has chosen.
 
         Raises:
             UnknownDatabase: the address names none of them.
         """
+        lane, _ = self._lane(page, query)
+        if not writes:
+            return await lane.read(call)
+        try:
+            return await lane.write(call)
+        finally:
+            self._recent.clear()  # the next request shows the change
+
+    def _lane(self, page: Page, query: Query) -> tuple[Lane, dict[str, Any]]:
+        """Return the lane that an address has chosen, and what the page says of it.
+
+        Each place has its own: its server may hang, and the others go on.
+
+        Raises:
+            UnknownDatabase: the address names none of them.
+        """
         if page.places is None:
-            return await self.write(call, *args, **kwargs)
+            return self._main, {}
         places = page.places(self._app)
         place = query.get(PLACE, next(iter(places)))
         if place not in places:
             message = f"{PLACE} {place!r}: the app has {', '.join(places)}"
             raise UnknownDatabase(message)
-        try:
-            lane = self._lane(place, places[place])
-            return await lane.write(call, *args, **kwargs)
-        finally:
-            self._recent.clear()  # the next request shows the change
-
-    async def fill(
-        self, form: Form, name: str, by: str, fields: Fields
-    ) -> dict[str, Any]:
-        """Do something with what was typed into a form of a page.
-
-        Raises:
-            Refused: it was not accepted, and nothing was written.
-        """
-        if form.writes:
-            return await self.write(form.does, name, by, fields)
-        return await self._main.read(form.does, name, by, fields)
-
-    def _lane(self, place: str, settings: Settings) -> Lane:
-        """Return the lane of a place: its server may hang, and the others go on."""
         if place not in self._lanes:
-            self._lanes[place] = Lane(self._app, lambda: settings)
-        return self._lanes[place]
+            self._lanes[place] = Lane(self._app, lambda: places[place])
+        return self._lanes[place], {"place": place, "places": [*places]}
 
     def _main_settings(self) -> Settings:
         return Settings.read(self._app.conf, main=self._app.main)

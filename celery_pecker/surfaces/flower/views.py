@@ -11,6 +11,7 @@ import logging
 import os
 from base64 import b64decode
 from collections.abc import Mapping
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
@@ -285,10 +286,7 @@ class ActView(ScriptView):
         name = "" if names is None else ", ".join(names)
         form = self.page.forms.get(act)
         try:
-            if form is None:
-                reply = await self.do(act, names, name)
-            else:
-                reply = await self.reader.fill(form, name, self.user, fields)
+            reply = await self.do(act, names, name, fields)
         except TooManyWaiting as error:
             answer(self, 503, error=f"Not done: {error}")
         except InvalidField as error:
@@ -305,13 +303,21 @@ class ActView(ScriptView):
                 logger.info("pecker: %s asked: %s %r", self.user, act, name)
             answer(self, 200, **reply)
 
-    async def do(self, act: str, names: Names, name: str) -> dict[str, Any]:
-        """Do something that the page, or its view, has."""
-        page, query = self.page, self.query
+    async def do(
+        self, act: str, names: Names, name: str, fields: Fields
+    ) -> dict[str, Any]:
+        """Do something that the page, one of its forms, or its view has."""
+        page, query, user = self.page, self.query, self.user
+        ask = partial(self.reader.act, page, query)
+        if act in page.forms:
+            form = page.forms[act]
+            return await ask(
+                lambda source: form.does(source, name, user, fields),
+                writes=form.writes,
+            )
         if act in page.acts:
-            return await self.reader.act(page, query, page.acts[act], name, self.user)
-        does = page.does[act]
-        done = await self.reader.act(page, query, does, names, query, self.user)
+            return await ask(lambda source: page.acts[act](source, name, user))
+        done = await ask(lambda source: page.does[act](source, names, query, user))
         message = " ".join([*done.said, *done.refused])
         return {"message": message, "refused": len(done.refused)}
 

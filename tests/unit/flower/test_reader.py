@@ -83,7 +83,9 @@ def test_what_had_no_turn_in_time_is_not_asked_later(
             for nth in range(THREADS)
         ]
         await gate.entered(THREADS)
-        late = asyncio.ensure_future(made.write(lambda _: done.append("run")))
+        late = asyncio.ensure_future(
+            made.act(gate.page, {}, lambda _: done.append("run"))
+        )
         await asyncio.to_thread(int)  # the loop goes round
         clock.at += TURN + 1
         gate.open.set()
@@ -160,7 +162,7 @@ def test_an_old_error_takes_no_new_answer_away(made: Reader) -> None:
         page = Page(name="gate", title="Gate", url="/", template="", read=failing)
         before = asyncio.ensure_future(made.read(page, {}))
         await old.entered(1)
-        await made.write(lambda _: None)
+        await made.act(new.page, {}, lambda _: None)
         after = asyncio.ensure_future(made.read(new.page, {}))
         await new.entered(1)
         old.open.set()
