@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import NoReturn
 
 import click
 from celery.bin.base import CeleryCommand
 
-from celery_pecker.kernel.database import Database
 from celery_pecker.observers.model import NodeRow
 from celery_pecker.observers.overview import (
     SHOWN,
@@ -59,8 +57,8 @@ def observers(  # what a row may be chosen by
     """Show hosts with their load, and observers: those that need a look first."""
     if subcommand_follows(ctx):
         return
-    with opened(ctx, json=json) as (context, database):
-        overview = ObserversOverview(database)
+    with Context.open(ctx, json=json) as context:
+        overview = ObserversOverview(context.database)
         summary = overview.summary()
         _require(overview, summary, kind=kind, node=node)
         which = Which(kind=kind, node=node, place=place)
@@ -94,34 +92,26 @@ def observers(  # what a row may be chosen by
 @click.argument("name")
 @limited
 @as_json
-@click.pass_context
-def show(ctx: click.Context, /, *, name: str, limit: int, json: bool) -> None:
+@Context.opened
+def show(context: Context, /, *, name: str, limit: int) -> None:
     """Show one observer and its life: what happened to it, newest first."""
-    with opened(ctx, json=json) as (context, database):
-        overview = ObserversOverview(database)
-        row = overview.get(name)
-        events = overview.history(name, limit=limit)
-        if row is None:
-            message = f"there is no observer {name!r}"
-            raise click.ClickException(message)
-        if context.print_json({"observer": row, "history": events}):
-            return
-        print_table(context, OBSERVERS_TABLE, [row])
-        for label, value in (
-            ("arguments", row.args),
-            ("cursor", row.state),
-            ("status", f"{row.status}, epoch {row.epoch}"),
-            ("created", instants.for_people(row.created_at, context.zone)),
-        ):
-            context.print("", f"{label}: {value}")
-        print_table(context, EVENTS_TABLE, events)
-
-
-@contextmanager
-def opened(ctx: click.Context, *, json: bool) -> Iterator[tuple[Context, Database]]:
-    """Yield the context and the database of the observers."""
-    with Context.open(ctx, json=json) as context:
-        yield context, context.database
+    overview = ObserversOverview(context.database)
+    row = overview.get(name)
+    events = overview.history(name, limit=limit)
+    if row is None:
+        message = f"there is no observer {name!r}"
+        raise click.ClickException(message)
+    if context.print_json({"observer": row, "history": events}):
+        return
+    print_table(context, OBSERVERS_TABLE, [row])
+    for label, value in (
+        ("arguments", row.args),
+        ("cursor", row.state),
+        ("status", f"{row.status}, epoch {row.epoch}"),
+        ("created", instants.for_people(row.created_at, context.zone)),
+    ):
+        context.print("", f"{label}: {value}")
+    print_table(context, EVENTS_TABLE, events)
 
 
 def bar(load: int, capacity: int) -> str:

@@ -9,14 +9,13 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.app_modules import load_app
-from celery_pecker.kernel.database import Database
 from celery_pecker.observers import operations
 from celery_pecker.observers.app import observers_of
 from celery_pecker.observers.kind import Observer
 from celery_pecker.observers.model import Answer
 from celery_pecker.observers.overview import ObserversOverview
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
-from celery_pecker.surfaces.cli.observers import observers, opened, refuse_unknown
+from celery_pecker.surfaces.cli.observers import observers, refuse_unknown
 from celery_pecker.surfaces.views.observers import OBSERVERS, RESTARTS, STOPS
 
 __all__ = ["observers"]
@@ -34,9 +33,9 @@ GONE = {
 @click.option("--weight", type=int, help="Default as the kind was declared.")
 @click.option("--refuse", is_flag=True, help="Where no host has room: do not wait.")
 @as_json
-@click.pass_context
-def start(  # noqa: PLR0913  # all options of one
-    ctx: click.Context,
+@Context.opened
+def start(  # all options of one
+    context: Context,
     /,
     *,
     kind: str,
@@ -44,66 +43,60 @@ def start(  # noqa: PLR0913  # all options of one
     args: str,
     weight: int | None,
     refuse: bool,
-    json: bool,
 ) -> None:
     """Start an observer of a kind; a host takes it."""
     arguments = _object(args)
-    with opened(ctx, json=json) as (context, database):
-        number = operations.start(
-            *(database, kind, name, arguments),
-            weight=weight,
-            refuse=refuse,
-            known=_declared(context, kind),
-        )
-        if not context.print_json({"name": name, "id": number}):
-            click.echo(f"{name!r} is recorded: a host takes it")
+    number = operations.start(
+        *(context.database, kind, name, arguments),
+        weight=weight,
+        refuse=refuse,
+        known=_declared(context, kind),
+    )
+    if not context.print_json({"name": name, "id": number}):
+        click.echo(f"{name!r} is recorded: a host takes it")
 
 
 @observers.command(cls=CeleryCommand)
 @click.argument("name")
 @as_json
-@click.pass_context
-def stop(ctx: click.Context, /, *, name: str, json: bool) -> None:
+@Context.opened
+def stop(context: Context, /, *, name: str) -> None:
     """Ask for the end of an observer."""
-    with opened(ctx, json=json) as (context, database):
-        answer = operations.stop(database, name)
-        _tell(context, name, answer, {**STOPS, **GONE})
-        if answer in GONE:
-            context.leave(NO)
+    answer = operations.stop(context.database, name)
+    _tell(context, name, answer, {**STOPS, **GONE})
+    if answer in GONE:
+        context.leave(NO)
 
 
 @observers.command(cls=CeleryCommand)
 @click.argument("name")
 @as_json
-@click.pass_context
-def restart(ctx: click.Context, /, *, name: str, json: bool) -> None:
+@Context.opened
+def restart(context: Context, /, *, name: str) -> None:
     """End the life of an observer and begin another; a parked one begins again."""
-    with opened(ctx, json=json) as (context, database):
-        answer = operations.restart(database, name)
-        _tell(context, name, answer, {**STOPS, **RESTARTS, **GONE})
-        if answer is not Answer.ASKED:
-            context.leave(NO)
+    answer = operations.restart(context.database, name)
+    _tell(context, name, answer, {**STOPS, **RESTARTS, **GONE})
+    if answer is not Answer.ASKED:
+        context.leave(NO)
 
 
 @observers.command(cls=CeleryCommand)
 @click.argument("node")
 @as_json
-@click.pass_context
-def drain(ctx: click.Context, /, *, node: str, json: bool) -> None:
+@Context.opened
+def drain(context: Context, /, *, node: str) -> None:
     """Have a host, by name or id, hand over what it holds and take nothing more."""
-    with opened(ctx, json=json) as (context, database):
-        _ordered(context, database, node, operations.drain(database, node), "drain")
+    _ordered(context, node, operations.drain(context.database, node), "drain")
 
 
 @observers.command(cls=CeleryCommand)
 @click.argument("node")
 @as_json
-@click.pass_context
-def undrain(ctx: click.Context, /, *, node: str, json: bool) -> None:
+@Context.opened
+def undrain(context: Context, /, *, node: str) -> None:
     """Let a host that was drained, by name or id, take observers again."""
-    with opened(ctx, json=json) as (context, database):
-        count = operations.undrain(database, node)
-        _ordered(context, database, node, count, "undrain")
+    count = operations.undrain(context.database, node)
+    _ordered(context, node, count, "undrain")
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -132,11 +125,11 @@ def _tell(
         click.echo(words[answer].format(what=name))
 
 
-def _ordered(
-    context: Context, database: Database, node: str, count: int, act: str
-) -> None:
+def _ordered(context: Context, node: str, count: int, act: str) -> None:
     if not count:
-        hosts = sorted({one.name for one in ObserversOverview(database).hosts()})
+        hosts = sorted(
+            {one.name for one in ObserversOverview(context.database).hosts()}
+        )
         refuse_unknown("NODE", node, "there are", hosts)
     if not context.print_json({"node": node, "hosts": count}):
         click.echo(OBSERVERS.said(act, node))

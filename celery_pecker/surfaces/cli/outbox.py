@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate
 
 import click
 from celery.bin.base import CeleryCommand
@@ -33,6 +34,20 @@ of_outbox = click.option(
     show_default=True,
     help="Which outbox of the app.",
 )
+
+
+def in_outbox(command: Callable[Concatenate[Context, Database, ...], None]) -> Any:
+    """Give a command the context and the database of an outbox of the app."""
+
+    @of_outbox
+    @as_json
+    @Context.opened
+    @wraps(command)
+    def call(context: Context, /, *, name: str, **options: Any) -> None:
+        with opened(context, name) as database:
+            command(context, database, **options)
+
+    return call
 
 
 def rows(command: Any) -> Any:
@@ -71,7 +86,10 @@ def outbox(ctx: click.Context, /, *, name: str, json: bool) -> None:
     """Show what waits in an outbox: how deep it is, and when it will be empty."""
     if subcommand_follows(ctx):
         return
-    with opened(ctx, name, json=json) as (context, database):
+    with (
+        Context.open(ctx, json=json) as context,
+        opened(context, name) as database,
+    ):
         summary = OutboxOverview(database).summary()
         if not context.print_json(summary):
             print_figures(context, OUTBOX, summary)
@@ -86,75 +104,58 @@ def outbox(ctx: click.Context, /, *, name: str, json: bool) -> None:
 @outbox.command(cls=CeleryCommand)
 @rows
 @limited
-@of_outbox
-@as_json
-@click.pass_context
-def show(
-    ctx: click.Context, /, *, limit: int, name: str, json: bool, **which: Any
-) -> None:
+@in_outbox
+def show(context: Context, database: Database, /, *, limit: int, **which: Any) -> None:
     """List rows, those with the most attempts first."""
     if not any(which.values()):
         which["all_rows"] = True
-    with opened(ctx, name, json=json) as (context, database):
-        shown = OutboxOverview(database).rows(chosen(**which), limit=limit)
-        if not context.print_json({"rows": shown}):
-            print_table(context, MESSAGES, shown)
-        if not shown:
-            context.leave(NO)
+    shown = OutboxOverview(database).rows(chosen(**which), limit=limit)
+    if not context.print_json({"rows": shown}):
+        print_table(context, MESSAGES, shown)
+    if not shown:
+        context.leave(NO)
 
 
 @outbox.command(cls=CeleryCommand)
 @rows
 @due
-@of_outbox
-@as_json
-@click.pass_context
+@in_outbox
 def retry(
-    ctx: click.Context,
+    context: Context,
+    database: Database,
     /,
     *,
     at: str | None,
     delay: float | None,
-    name: str,
-    json: bool,
     **which: Any,
 ) -> None:
     """Let parked rows be delivered or run again, with all their attempts.
 
     They are due at once, or when --at or --delay says.
     """
-    with opened(ctx, name, json=json) as (context, database):
-        count = operations.retry(
-            database, chosen(**which), at=_instant(at, context), delay=delay
-        )
-        _done(context, count, OUTBOX.said("retry", count))
+    count = operations.retry(
+        database, chosen(**which), at=_instant(at, context), delay=delay
+    )
+    _done(context, count, OUTBOX.said("retry", count))
 
 
 @outbox.command(cls=CeleryCommand)
 @rows
 @click.option("--reason", default="parked by hand", show_default=True)
-@of_outbox
-@as_json
-@click.pass_context
-def park(
-    ctx: click.Context, /, *, reason: str, name: str, json: bool, **which: Any
-) -> None:
+@in_outbox
+def park(context: Context, database: Database, /, *, reason: str, **which: Any) -> None:
     """Park rows: nothing delivers or runs them until they are retried."""
-    with opened(ctx, name, json=json) as (context, database):
-        count = operations.park(database, chosen(**which), reason)
-        _done(context, count, OUTBOX.said("park", count))
+    count = operations.park(database, chosen(**which), reason)
+    _done(context, count, OUTBOX.said("park", count))
 
 
 @outbox.command(cls=CeleryCommand)
 @rows
-@of_outbox
-@as_json
-@click.pass_context
-def drop(ctx: click.Context, /, *, name: str, json: bool, **which: Any) -> None:
+@in_outbox
+def drop(context: Context, database: Database, /, **which: Any) -> None:
     """Delete rows: their tasks will not run."""
-    with opened(ctx, name, json=json) as (context, database):
-        count = operations.drop(database, chosen(**which))
-        _done(context, count, OUTBOX.said("drop", count))
+    count = operations.drop(database, chosen(**which))
+    _done(context, count, OUTBOX.said("drop", count))
 
 
 @outbox.command(cls=CeleryCommand)
@@ -170,19 +171,16 @@ def drop(ctx: click.Context, /, *, name: str, json: bool, **which: Any) -> None:
     is_flag=True,
     help="Runs of these rows are known to have ended: their holds are over too.",
 )
-@of_outbox
-@as_json
-@click.pass_context
-def reschedule(  # noqa: PLR0913  # what can be changed
-    ctx: click.Context,
+@in_outbox
+def reschedule(  # what can be changed
+    context: Context,
+    database: Database,
     /,
     *,
     at: str | None,
     delay: float | None,
     attempt: int | None,
     ended: bool,
-    name: str,
-    json: bool,
     **which: Any,
 ) -> None:
     """Change when rows are due, or how many attempts they have had.
@@ -192,34 +190,30 @@ def reschedule(  # noqa: PLR0913  # what can be changed
     if at is None and delay is None and attempt is None and not ended:
         message = "nothing to change: give --at, --delay, --attempt or --ended"
         raise click.UsageError(message)
-    with opened(ctx, name, json=json) as (context, database):
-        count = operations.reschedule(
-            database,
-            chosen(**which),
-            at=_instant(at, context),
-            delay=delay,
-            attempt=attempt,
-            ended=ended,
-        )
-        _done(context, count, f"Rescheduled: {plural(count, 'message')}.")
+    count = operations.reschedule(
+        database,
+        chosen(**which),
+        at=_instant(at, context),
+        delay=delay,
+        attempt=attempt,
+        ended=ended,
+    )
+    _done(context, count, f"Rescheduled: {plural(count, 'message')}.")
 
 
 @contextmanager
-def opened(
-    ctx: click.Context, name: str, *, json: bool
-) -> Iterator[tuple[Context, Database]]:
-    """Yield the context and the database of an outbox of the app."""
-    with Context.open(ctx, json=json) as context:
-        known_ones = known(context)
-        if name not in known_ones:
-            names = ", ".join(sorted(known_ones))
-            message = f"--outbox {name!r}: the app has {names}"
-            raise Misconfigured(message)
-        database = Database.of(known_ones[name], role="cli")
-        try:
-            yield context, database
-        finally:
-            database.close()
+def opened(context: Context, name: str) -> Iterator[Database]:
+    """Yield the database of an outbox of the app."""
+    known_ones = known(context)
+    if name not in known_ones:
+        names = ", ".join(sorted(known_ones))
+        message = f"--outbox {name!r}: the app has {names}"
+        raise Misconfigured(message)
+    database = Database.of(known_ones[name], role="cli")
+    try:
+        yield database
+    finally:
+        database.close()
 
 
 def chosen(
@@ -275,23 +269,20 @@ _pause = click.FloatRange(0.0, MAX_PAUSE)
 @click.option("--only", multiple=True, help="Run this task only (may be repeated).")
 @click.option("--everything", is_flag=True, help="Run all tasks again.")
 @click.option("--default", is_flag=True, help="First set all of it back.")
-@of_outbox
-@as_json
-@click.pass_context
+@in_outbox
 def load(
-    ctx: click.Context, /, *, default: bool, name: str, json: bool, **options: Any
+    context: Context, database: Database, /, *, default: bool, **options: Any
 ) -> None:
     """Show or change threads, pauses and urgent tasks of modes local and until_done."""
     everything, only = options.pop("everything"), options.pop("only")
     changes = {key: value for key, value in options.items() if value is not None}
     if only or everything:
         changes["only"] = None if everything else only
-    with opened(ctx, name, json=json) as (context, database):
-        current = operations.read_load(database)
-        if changes or default:
-            known = asdict(Load() if default else current)
-            current = operations.set_load(database, **{**known, **changes})
-        if not context.print_json(asdict(current)):
-            for key, value in asdict(current).items():
-                shown = "all" if value is None else value
-                click.echo(f"{key.replace('_', ' ')}: {shown}")
+    current = operations.read_load(database)
+    if changes or default:
+        known = asdict(Load() if default else current)
+        current = operations.set_load(database, **{**known, **changes})
+    if not context.print_json(asdict(current)):
+        for key, value in asdict(current).items():
+            shown = "all" if value is None else value
+            click.echo(f"{key.replace('_', ' ')}: {shown}")
