@@ -7,6 +7,8 @@ thread, a coroutine) has the rest of the budget and not the whole.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
@@ -95,6 +97,19 @@ def check() -> None:
     budget = current.get()
     if budget is not None and budget.at <= monotonic():
         raise budget.exceeded()
+
+
+@contextmanager
+def ending(*errors: type[BaseException]) -> Iterator[None]:
+    """Raise DeadlineExceeded from one of these errors if the deadline is over."""
+    try:
+        yield
+    except errors as error:
+        try:
+            check()
+        except DeadlineExceeded as over:
+            raise over from error
+        raise
 
 
 def timeout(default: float | None = None) -> float | None:

@@ -17,7 +17,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from celery_pecker.deadline.budget import DeadlineExceeded, check, current, timeout
+from celery_pecker.deadline.budget import check, current, ending, timeout
 
 
 class Transport(httpx.HTTPTransport):
@@ -34,14 +34,8 @@ class Transport(httpx.HTTPTransport):
         own = request.extensions.get("timeout", {})
         bounded = {**own, "pool": timeout(own.get("pool"))}
         request.extensions = {**request.extensions, "timeout": bounded}
-        try:
+        with ending(httpx.TransportError):
             return super().handle_request(request)
-        except httpx.TransportError as error:
-            try:
-                check()
-            except DeadlineExceeded as over:
-                raise over from error
-            raise
 
 
 def install(client: httpx.Client) -> None:
@@ -146,11 +140,5 @@ _left = timeout
 
 def _ended(call: Any, *args: Any, **kwargs: Any) -> Any:
     """Return the call's result; raise DeadlineExceeded where the deadline ended it."""
-    try:
+    with ending(httpcore.TimeoutException, httpcore.NetworkError):
         return call(*args, **kwargs)
-    except (httpcore.TimeoutException, httpcore.NetworkError) as error:
-        try:
-            check()
-        except DeadlineExceeded as over:
-            raise over from error
-        raise

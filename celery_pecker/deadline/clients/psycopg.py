@@ -32,6 +32,7 @@ from celery_pecker.deadline.budget import (
     EXTRA_TIMEOUT,
     check,
     current,
+    ending,
     timeout,
 )
 from celery_pecker.kernel import hosts
@@ -136,11 +137,8 @@ class Connection(hosts.Connection[Row]):
     @classmethod
     def connect(cls, *args: Any, **kwargs: Any) -> Self:
         """Connect within what is left; psycopg's own timeout is in whole seconds."""
-        try:
+        with ending(errors.ConnectionTimeout):
             return super().connect(*args, **kwargs)
-        except errors.ConnectionTimeout:
-            check()
-            raise
 
     def wait(
         self,

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import redis
 from redis.retry import Retry
 
-from celery_pecker.deadline.budget import check, current, remaining, timeout
+from celery_pecker.deadline.budget import current, ending, remaining, timeout
 from celery_pecker.deadline.clients.sockets import bound
 from celery_pecker.kernel.clock import monotonic, pause
 from celery_pecker.kernel.errors import Misconfigured
@@ -58,11 +58,8 @@ def _bounded_pool(kind: type[Any]) -> type[Any]:
     """Return a class of pools in which no thread waits beyond the deadline."""
 
     def get_connection(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
+        with ending(redis.ConnectionError, redis.TimeoutError):
             return kind.get_connection(self, *args, **kwargs)
-        except (redis.ConnectionError, redis.TimeoutError):
-            check()
-            raise
 
     # the pool's timeout is one for all threads: looked up each time
     bounded_timeout = property(

@@ -24,7 +24,7 @@ from urllib3.exceptions import (
     NewConnectionError,
 )
 
-from celery_pecker.deadline.budget import check, remaining, timeout
+from celery_pecker.deadline.budget import check, ending, remaining, timeout
 from celery_pecker.deadline.clients.sockets import bound, connect
 from celery_pecker.kernel.clock import pause
 
@@ -60,11 +60,8 @@ class Adapter(HTTPAdapter):
     def send(self, *args: Any, **kwargs: Any) -> requests.Response:
         """Send the request within what is left."""
         check()
-        try:
+        with ending(requests.RequestException):
             response = super().send(*args, **kwargs)
-        except requests.RequestException as error:
-            _translate(error)
-            raise
         response.__class__ = _Response
         return response
 
@@ -77,18 +74,8 @@ class _Response(requests.Response):
 
 
 def _bounded(chunks: Iterator[Any]) -> Iterator[Any]:
-    try:
+    with ending(requests.RequestException):
         yield from chunks
-    except requests.RequestException as error:
-        _translate(error)
-        raise
-
-
-def _translate(error: requests.RequestException) -> None:
-    try:
-        check()
-    except TimeoutError as over:
-        raise over from error
 
 
 class _Retries(Retry):

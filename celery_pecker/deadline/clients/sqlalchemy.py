@@ -16,7 +16,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.pool import QueuePool
 from sqlalchemy.util.queue import Empty, Queue
 
-from celery_pecker.deadline.budget import DeadlineExceeded, check, timeout
+from celery_pecker.deadline.budget import DeadlineExceeded, ending, timeout
 from celery_pecker.deadline.clients import psycopg as psycopg_client
 from celery_pecker.kernel.errors import Misconfigured
 
@@ -83,8 +83,5 @@ class _Queue(Queue):  # type: ignore[type-arg]  # of 1.4 it takes none
         """Return one; wait within what is left."""
         if not block:
             return super().get(block, seconds)
-        try:
+        with ending(Empty):
             return super().get(block, timeout(seconds))
-        except Empty:
-            check()
-            raise
