@@ -13,12 +13,19 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
+from rich.console import Console
 
 from celery_pecker.kernel.migrations import migrate
+from example_project.airports import play as airports
+from example_project.airports.story import failures as airports_failures
+from example_project.billing import play as billing
+from example_project.billing.story import failures as billing_failures
 from example_project.customers import play as customers
 from example_project.customers.story import failures as customers_failures
 from example_project.demo.servers import GivenRedis
 from example_project.demo.stage import started
+from example_project.groomer import play as groomer
+from example_project.groomer.story import failures as groomer_failures
 from example_project.processes import ProcessContainer
 from example_project.rush import play as rush
 from example_project.rush.story import failures as rush_failures
@@ -73,6 +80,11 @@ class Owner:
         process = started(kept, name, command, self.environment(role, env))
         kept.callback(look, process)
         return process
+
+    def enter(self, monkeypatch: pytest.MonkeyPatch, act: ModuleType) -> None:
+        """Have an act migrate and start its processes here."""
+        monkeypatch.setattr(act, "migrate", self.migrate)
+        monkeypatch.setattr(act, "started", self.started)
 
     def environment(self, role: str, env: Mapping[str, str]) -> dict[str, str]:
         """Return an act's environment for a process that logs in as a role."""
@@ -132,8 +144,7 @@ def test_the_rush_hour_runs_under_the_documented_rights(
     owner: Owner, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A scheduler and two workers, whose tasks are held by the gate."""
-    monkeypatch.setattr(rush, "migrate", owner.migrate)
-    monkeypatch.setattr(rush, "started", owner.started)
+    owner.enter(monkeypatch, rush)
     place = rush.Place(dsn=owner.dsn, redis=redis_url, meetings=20, period=2.0)
     seen = rush.play(place, gate=True, tell=print)
     assert rush_failures([seen], 20) == []
@@ -144,10 +155,20 @@ def test_the_customers_are_served_under_the_documented_rights(
     owner: Owner, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two schedulers that call, a worker, and a process that edits schedules."""
-    monkeypatch.setattr(customers, "migrate", owner.migrate)
-    monkeypatch.setattr(customers, "started", owner.started)
+    owner.enter(monkeypatch, customers)
     act = "example_project.customers"
     enter_as_web(owner, monkeypatch, f"{act}.play.environ", f"{act}.app")
     seen = customers.play(servers(owner, redis_url), print)
     assert customers_failures(seen) == []
+    assert owner.entered == {"pecker_scheduler", "pecker_worker", "pecker_web"}
+
+
+def test_the_bills_are_delivered_under_the_documented_rights(
+    owner: Owner, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two schedulers that are relays, a worker, and callers that record tasks."""
+    owner.enter(monkeypatch, billing)
+    stand = servers(owner, redis_url)
+    seen = billing.play(stand, Console(quiet=True), print)
+    assert billing_failures(seen) == []
     assert owner.entered == {"pecker_scheduler", "pecker_worker", "pecker_web"}
