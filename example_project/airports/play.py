@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from os import environ
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -77,7 +77,7 @@ def play(place: Place, console: Console, tell: Callable[[str], None]) -> Import:
         workers = [_worker(kept, name, theirs) for name in WORKERS]
         for worker in workers:
             await_word(worker, " ready.")
-        os.environ.update(env)  # this process calls the task: it reads them too
+        environ.update(env)  # this process calls the task: it reads them too
         from example_project.airports.tasks import import_airports  # noqa: PLC0415
 
         tell("the airports of the world: dependencies become layers, layers shards")

@@ -25,6 +25,7 @@ from example_project.customers.story import failures as customers_failures
 from example_project.demo.servers import GivenRedis
 from example_project.demo.stage import started
 from example_project.groomer import play as groomer
+from example_project.groomer.hosts import Hosts
 from example_project.groomer.story import failures as groomer_failures
 from example_project.processes import ProcessContainer
 from example_project.rush import play as rush
@@ -41,6 +42,8 @@ ROLES = {
     "observe": "pecker_observe",
 }
 """The role of a process by a word of its command; of any other, `pecker_web`."""
+BOTH = "pecker_scheduler_worker"
+"""The login of a worker that is a scheduler too: a member of both."""
 
 
 class Owner:
@@ -48,6 +51,7 @@ class Owner:
 
     def __init__(self, dsn: str) -> None:
         self.dsn = dsn
+        self.roles = dict(ROLES)
         self.made: list[str] = []
         self.entered: set[str] = set()
         self._password = secrets.token_hex(16)
@@ -69,6 +73,10 @@ class Owner:
         text += f"alter default privileges grant all on sequences to {roles};"
         for name in ALL:
             text += f"alter role {self._of(name)} login password '{self._password}';"
+        self.made.append(self._of(BOTH))
+        both = ", ".join(map(self._of, (ROLES["beat"], ROLES["worker"])))
+        text += f"create role {self._of(BOTH)} login password '{self._password}'"
+        text += f" in role {both};"
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute(text.encode())
 
@@ -76,7 +84,8 @@ class Owner:
         self, kept: ExitStack, name: str, command: Sequence[str], env: Mapping[str, str]
     ) -> ProcessContainer:
         """Start a process that logs in as the role of its kind."""
-        role = next((ROLES[word] for word in command if word in ROLES), "pecker_web")
+        words = (self.roles[word] for word in command if word in self.roles)
+        role = next(words, "pecker_web")
         process = started(kept, name, command, self.environment(role, env))
         kept.callback(look, process)
         return process
@@ -172,3 +181,39 @@ def test_the_bills_are_delivered_under_the_documented_rights(
     seen = billing.play(stand, Console(quiet=True), print)
     assert billing_failures(seen) == []
     assert owner.entered == {"pecker_scheduler", "pecker_worker", "pecker_web"}
+
+
+def test_the_airports_are_imported_under_the_documented_rights(
+    owner: Owner, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two workers that are schedulers too, and a process that calls the job."""
+    owner.enter(monkeypatch, airports)
+    owner.roles["worker"] = BOTH
+    act = "example_project.airports"
+    modules = f"{act}.app", f"{act}.tasks"
+    enter_as_web(owner, monkeypatch, f"{act}.play.environ", *modules)
+    place = airports.Place(dsn=owner.dsn, redis=redis_url)
+    seen = airports.play(place, Console(quiet=True), print)
+    assert airports_failures(seen) == []
+    assert owner.entered == {BOTH, "pecker_web"}
+
+
+def test_the_groomer_runs_under_the_documented_rights(
+    owner: Owner, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that is a scheduler too, hosts of observers, and the service."""
+    owner.enter(monkeypatch, groomer)
+    owner.roles["worker"] = BOTH
+    monkeypatch.setattr(groomer, "CALLS", 20)
+    with ExitStack() as kept:
+
+        def hosts(_connection: Any, _dsn: str, schema: str) -> Hosts:
+            dsn = owner.dsn_of("pecker_web")
+            own = make_conninfo(dsn, options=f"-c search_path={schema}")
+            connection = kept.enter_context(psycopg.connect(own, autocommit=True))
+            return Hosts(connection, dsn, schema)
+
+        monkeypatch.setattr(groomer, "Hosts", hosts)
+        seen = groomer.play(servers(owner, redis_url), Console(quiet=True), print)
+    assert groomer_failures(seen) == []
+    assert owner.entered == {BOTH, "pecker_observe", "pecker_web"}
