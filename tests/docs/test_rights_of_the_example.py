@@ -203,6 +203,7 @@ def test_the_groomer_runs_under_the_documented_rights(
 ) -> None:
     """A worker that is a scheduler too, hosts of observers, and the service."""
     owner.enter(monkeypatch, groomer)
+    monkeypatch.setattr(f"{Hosts.__module__}.started", owner.started)
     owner.roles["worker"] = BOTH
     monkeypatch.setattr(groomer, "CALLS", 20)
     with ExitStack() as kept:
