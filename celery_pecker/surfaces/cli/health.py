@@ -121,7 +121,7 @@ def _pace(context: Context, document: dict[str, object], within_us: int) -> bool
         "kept": kept,
         "entries": count,
         "overdue": max(len(late), there.overdue),
-        "worst": plain_worst(late),
+        "worst": [asdict(one) for one in late[:10]],
         "undelivered": there.undelivered,
         "stuck": there.stuck,
         "unclaimed": unclaimed,
@@ -287,11 +287,6 @@ def late_text(one: Overdue) -> str:
     if one.overdue_us is None:
         return f"{one.name!r} was never seen by a scheduler"
     return f"{one.name!r} for {span(one.overdue_us)}"
-
-
-def plain_worst(late: list[Overdue]) -> list[dict[str, object]]:
-    """Return the worst ten."""
-    return [asdict(one) for one in late[:10]]
 
 
 def rows_of(context: Context, names: list[str]) -> tuple[int, dict[str, Row]]:

@@ -140,7 +140,7 @@ class Reader:
 
     def __init__(self, app: Celery) -> None:
         self._app = app
-        self._main = Lane(app, self._main_settings)
+        self._main = Lane(app, lambda: Settings.read(app.conf, main=app.main))
         self._lanes: dict[str, Lane] = {}
         self._opening = threading.Lock()
         self._opened: dict[str, Any] = {}
@@ -236,6 +236,3 @@ class Reader:
         if place not in self._lanes:
             self._lanes[place] = Lane(self._app, lambda: places[place])
         return self._lanes[place], {"place": place, "places": [*places]}
-
-    def _main_settings(self) -> Settings:
-        return Settings.read(self._app.conf, main=self._app.main)
