@@ -102,8 +102,8 @@ GUARDS = (
     ),
     Guard(
         "throttle: the loop is woken when something has opened, and only then",
-        "        if self._accounts.opened() and self.holding and",
-        "        if self.holding and",
+        "        if self._accounts.opened() and self.held and",
+        "        if self.held and",
         f"{HOOK}::test_the_loop_is_left_alone_when_nothing_has_opened",
     ),
     Guard(
@@ -319,14 +319,14 @@ GUARDS = (
     ),
     Guard(
         "throttle: revoked and expired tasks leave, and never start",
-        "self._ended.sweep(until, len(self._hold))",
+        "self.held.ended.sweep(until, len(self._hold))",
         "True",
         HOOK,
     ),
     Guard(
         "throttle: prefetch is lowered by what it really rose",
-        "held.raised = self._broker.raise_prefetch()",
-        "held.raised = 1 | self._broker.raise_prefetch()",
+        "held.raised = self.broker.prefetch.rise(1)",
+        "held.raised = 1 | self.broker.prefetch.rise(1)",
         HOOK,
     ),
     Guard(
@@ -386,13 +386,13 @@ GUARDS = (
     ),
     Guard(
         "throttle: after a standstill who has heard of shares asks the broker, too",
-        "if self.holding and self._overflow.look() and not self._let_go():",
-        "if self.holding and not self._let_go():",
+        "if self.held and self.overflow.look() and not self._let_go():",
+        "if self.held and not self._let_go():",
         HOOK,
     ),
     Guard(
         "throttle: after a standstill a newcomer lets nobody through unasked",
-        "        if self._overflow.look():\n",
+        "        if self.overflow.look():\n",
         "        if True:\n",
         HOOK,
     ),

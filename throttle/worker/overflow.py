@@ -16,16 +16,16 @@ is parked at once, and as much of it is held as the prefetch of the parking allo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from throttle.clock import Monotonic, monotonic, now
-from throttle.hold import Hold
 from throttle.settings import Settings
 from throttle.worker import scheduled
 from throttle.worker.brokers import broker_of
 from throttle.worker.brokers.broker import Broker
 from throttle.worker.brokers.held import Callbacks, Held
+from throttle.worker.held_tasks import HeldTasks
 
 WATCH = 1.0
 """Seconds between two looks at queues and at what is held."""
@@ -53,24 +53,12 @@ class Overflow:
     def __init__(
         self,
         settings: Settings,
-        hold: Hold[Any],
-        *,
-        held: Callable[[], Iterable[Held]],
-        keep: Callable[[Held], object],
-        forget: Callable[[Held], object],
+        held: HeldTasks,
         clock: Monotonic = monotonic,
     ) -> None:
-        """Take the hold whose overflow this is.
-
-        `held`: all that is held now. `keep`: it is in the hold, whatever the bounds
-        say, and no more is taken for it. `forget`: the request is no longer ours; it
-        is out of the hold and of Celery's lists.
-        """
         self._settings = settings
-        self._hold = hold
         self._held = held
-        self._keep = keep
-        self._forget = forget
+        self._hold = held.hold
         self._clock = clock
         self._consumer: Any = None
         self._broker: Broker | None = None
@@ -190,7 +178,7 @@ class Overflow:
             # A connection that was closed meanwhile ends this broker as the loop reads
             self._doubted = lapse > STANDSTILL
         else:
-            self._doubted = not broker.renew(self._ours(self._held()))
+            self._doubted = not broker.renew(self._ours(self._held))
         return not self._doubted
 
     # In the worker's loop
@@ -254,14 +242,14 @@ class Overflow:
     def _retry(self) -> None:
         kept, self._kept = self._kept, []
         for one in self._ours(kept):
-            self._forget(one)  # it must not be let through while it is on its way
+            self._held.forget(one)  # it must not be let through while it is on its way
             self._add(one)
 
     def _renew(self, broker: Broker) -> None:
         moment = self._clock()
         if not self._round and moment >= self._round_at:
             self._round_at = moment + self._period(broker)
-            self._round = [*self._held(), *self._moving.values()]
+            self._round = [*self._held, *self._moving.values()]
         if self._round:
             some, self._round = self._round[-SLICE:], self._round[:-SLICE]
             broker.renew(self._ours(some))
@@ -273,13 +261,13 @@ class Overflow:
         if not self._round and moment >= self._round_at:
             self._round_at = moment + self._period(broker)
             late = now().timestamp() - hold_timeout
-            self._round = [one for one in self._held() if one.since < late]
+            self._round = [one for one in self._held if one.since < late]
         some, self._round = self._round[:BACK], self._round[BACK:]
         for one in self._ours(some):
             if broker.elastic:
-                broker.hand_back([one])
+                broker.hand_back(one)
             else:  # it must not be let through while it is on its way
-                self._forget(one)
+                self._held.forget(one)
                 self._add(one)
 
     def _ours(self, held: Iterable[Held]) -> list[Held]:
@@ -291,14 +279,14 @@ class Overflow:
     def _arrived(self, held: Held) -> None:
         self._moving.pop(id(held), None)
         self._parked[held.target.database] += 1
-        self._forget(held)
+        self._held.forget(held)
 
     def _stays(self, held: Held) -> None:
         # In the hold, or it would be in the way of others when its database has opened
         if self._moving.pop(id(held), None) is not None:
-            self._keep(held)
+            self._held.keep(held)
             self._kept.append(held)
 
     def _gone(self, held: Held) -> None:
         self._moving.pop(id(held), None)
-        self._forget(held)
+        self._held.forget(held)

@@ -100,9 +100,9 @@ class WorkerThrottle:
             holding = accounts.holding(database)
             holdings[database] = replace(
                 holding,
-                held=waiting.count + hook.paced(database),
+                held=waiting.count + hook.held.pace.count(database),
                 held_bytes=waiting.bytes,
-                parked=hook.parked(database),
+                parked=hook.overflow.parked(database),
                 dropped=round(self.exchanger.dropped),
                 oldest=waiting.oldest,
                 tenants=_most(waiting.tenants, holding.tenants),
@@ -113,7 +113,7 @@ class WorkerThrottle:
         """Return what people may want to know, as JSON can say it."""
         return {
             **info_of(self.runtime, self.exchanger, self.holdings()),
-            "prefetch_more": self.hook.prefetch_more,
+            "prefetch_more": self.hook.held.prefetch_more,
         }
 
 

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from celery.worker import state as _state
 
+from throttle.admission import Accounts
 from throttle.clock import now
 from throttle.hold import Hold
 from throttle.model import Limit, Target
 from throttle.settings import Settings
 from throttle.worker import overflow, scheduled
 from throttle.worker.brokers.held import Callbacks, Held
+from throttle.worker.held_tasks import HeldTasks
 from throttle.worker.overflow import BACK, SLICE, STANDSTILL, Overflow
 
 state: Any = _state
@@ -32,6 +34,20 @@ class Request:
         self.id = "x"
         self.queue = queue
         self.body = b"x"  # one byte
+        self.task = SimpleNamespace(name="t")
+        self.expires = None
+        self.delivery_info: dict[str, Any] = {}
+
+
+class Remembered(HeldTasks):
+    """What is held, and was forgotten."""
+
+    forgotten: list[Held]
+
+    def forget(self, held: Held) -> None:
+        """The request is no longer ours."""
+        super().forget(held)
+        self.forgotten.append(held)
 
 
 class Played:
@@ -56,11 +72,10 @@ class Played:
         self.renewed.append(held)
         return self.answers
 
-    def hand_back(self, held: Sequence[Held]) -> None:
-        """They are in their queues again."""
-        for one in held:
-            self.back.append(one)
-            self.told.gone(one)
+    def hand_back(self, held: Held) -> None:
+        """It is in its queue again."""
+        self.back.append(held)
+        self.told.gone(held)
 
     def park(self, database: str, held: Sequence[Held]) -> None:
         """They are in the parking queue."""
@@ -99,8 +114,16 @@ class Bench:
         self.now = 100.0
         self.soon: list[Callable[[], None]] = []
         self.hold: Hold[Held] = Hold(LIMITS, max_messages=most, max_bytes=hold_bytes)
-        self.forgotten: list[Held] = []
         self.options = broker
+        consumer: Any = SimpleNamespace(
+            call_soon=self.soon.append,
+            hub=object(),
+            timer=SimpleNamespace(
+                call_repeatedly=lambda *_: None, call_after=lambda *_: None
+            ),
+        )
+        self.held = Remembered(consumer, self.hold, Accounts(LIMITS), turn=self.turn)
+        self.held.forgotten = []
         self.overflow = Overflow(
             Settings(
                 limits=LIMITS,
@@ -108,15 +131,8 @@ class Bench:
                 hold_messages=most,
                 hold_bytes=hold_bytes,
             ),
-            self.hold,
-            held=self.hold.items,
-            keep=lambda one: self.hold.put(one.target, one, size=one.size),
-            forget=self.forget,
+            self.held,
             clock=lambda: self.now,
-        )
-        consumer = SimpleNamespace(
-            call_soon=self.soon.append,
-            timer=SimpleNamespace(call_repeatedly=lambda *_: None),
         )
         self.broker: Any = self.overflow.begin(consumer)
         self.turn()
@@ -127,11 +143,6 @@ class Bench:
         played = Played(told)
         vars(played).update(self.options)
         return played
-
-    def forget(self, held: Held) -> None:
-        """The request is no longer ours."""
-        self.hold.remove(held)
-        self.forgotten.append(held)
 
     def come(self, count: int, *, queue: str = "mixed", age: float = 0) -> list[Held]:
         """So many may not pass; those that are to be held are."""
@@ -178,7 +189,7 @@ def test_what_is_too_much_is_parked(benches: Callable[..., Bench]) -> None:
     came = bench.come(MOST + 3)
     bench.turn()
     assert bench.hold.items() == came[:MOST]
-    assert bench.broker.parked == bench.forgotten == came[MOST:]
+    assert bench.broker.parked == bench.held.forgotten == came[MOST:]
     assert bench.overflow.parked("main") == 3
 
 
@@ -192,10 +203,10 @@ def test_bytes_bound_what_is_held_as_messages_do(
     assert bench.broker.parked == came[4:]
     assert bench.broker.attended == []
     for one in came[:2]:
-        bench.forget(one)
+        bench.held.forget(one)
     bench.later(1)
     assert bench.broker.attended == []
-    bench.forget(came[2])
+    bench.held.forget(came[2])
     bench.later(1)
     assert bench.broker.attended == ["main"]
 
@@ -296,7 +307,7 @@ def test_what_is_held_too_long_goes_back_in_time(
     bench.later(10)
     assert len(bench.broker.back) == BACK
     bench.later(1)
-    assert bench.broker.back == bench.forgotten == late
+    assert bench.broker.back == bench.held.forgotten == late
     assert bench.hold.items() == early
 
 
@@ -309,7 +320,7 @@ def test_what_cannot_be_parked_is_held_and_tried_again(
     more = bench.come(3)
     bench.turn()
     assert bench.hold.items() == [*held, *more]
-    assert not bench.forgotten
+    assert not bench.held.forgotten
     bench.hold.remove(more[0])
     scheduled.requests.discard(more[0].request)
     bench.broker.refuses = False

@@ -15,7 +15,8 @@ from throttle.hold import Hold
 from throttle.model import Admission, Amount, Limit, Target
 from throttle.settings import Settings
 from throttle.worker import scheduled
-from throttle.worker.hook import PERIOD, Hook
+from throttle.worker.held_tasks import PERIOD
+from throttle.worker.hook import Hook
 from throttle.worker.running import RUN
 
 state: Any = _state
@@ -193,7 +194,7 @@ def test_whoever_turns_first_after_a_standstill_lets_nothing_through(
 ) -> None:
     """Messages may be another worker's by now: the broker is asked before."""
     known = False
-    monkeypatch.setattr(bench.hook._overflow, "look", lambda: known)
+    monkeypatch.setattr(bench.hook.overflow, "look", lambda: known)
     bench.come("a", "b")
     bench.accounts.room = 9
     if first == "the exchange":
@@ -252,7 +253,7 @@ def test_at_a_loss_all_is_forgotten_before_celery_closes(bench: Bench) -> None:
     """A timer that fires now must not start what goes back to its queue."""
     bench.come("a", "b")
     held: list[int] = []
-    bench.hook._lose = lambda _: held.append(bench.hook.holding)
+    bench.hook._lose = lambda _: held.append(len(bench.hook.held))
     bench.consumer.on_connection_error_after_connected(OSError())
     assert held == [0]
     bench.accounts.room = 2
@@ -293,7 +294,7 @@ def test_prefetch_is_lowered_by_what_it_really_rose(bench: Bench) -> None:
     """A broker may raise less than it is asked for, and Celery's own is not ours."""
     more = [0]
 
-    def rise() -> int:
+    def rise(_: int) -> int:
         risen = int(more[0] < 2)
         more[0] += risen
         return risen
@@ -301,16 +302,15 @@ def test_prefetch_is_lowered_by_what_it_really_rose(bench: Bench) -> None:
     def lower(count: int) -> None:
         more[0] -= count
 
-    broker: Any = SimpleNamespace(
-        raise_prefetch=rise, lower_prefetch=lower, smaller_first=True
-    )
-    bench.hook._broker = broker
+    prefetch = SimpleNamespace(rise=rise, fall=lower)
+    broker: Any = SimpleNamespace(prefetch=prefetch, smaller_first=True)
+    bench.hook.held.broker = broker
     bench.come("a", "b", "c")
-    assert (bench.hook._more, more) == (2, [2])
+    assert (bench.hook.held.prefetch_more, more) == (2, [2])
     bench.accounts.room = 3
     bench.fire()
     assert bench.through == ["a", "b", "c"]
-    assert (bench.hook._more, more) == (0, [0])
+    assert (bench.hook.held.prefetch_more, more) == (0, [0])
 
 
 @pytest.mark.parametrize("how", ["expired", "revoked"])
@@ -325,7 +325,7 @@ def test_the_dead_leave_though_nothing_is_let_through(how: str, bench: Bench) ->
     if how == "revoked":
         state.revoked.add("dead")
     bench.fire()
-    assert bench.hook.holding == 1
+    assert len(bench.hook.held) == 1
     bench.accounts.room = 2
     bench.fire()
     assert bench.through == ["living"]
@@ -354,18 +354,19 @@ def test_without_an_event_loop_the_broker_is_told_at_once(bench: Bench) -> None:
 
     quality = Quality()
 
-    def rise() -> int:
+    def rise(_: int) -> int:
         quality.prev = None
         return 1
 
-    broker: Any = SimpleNamespace(raise_prefetch=rise, smaller_first=True)
+    prefetch = SimpleNamespace(rise=rise)
+    broker: Any = SimpleNamespace(prefetch=prefetch, smaller_first=True)
     bench.consumer.hub = None
     bench.consumer.qos = quality
-    bench.hook._broker = broker
+    bench.hook.held.broker = broker
     bench.come("t0")
-    assert bench.hook.holding == 4
+    assert len(bench.hook.held) == 4
     assert len(told) == 4
-    assert bench.hook._more == 4
+    assert bench.hook.held.prefetch_more == 4
 
 
 def test_a_timer_that_celery_cancelled_is_set_again(bench: Bench) -> None:

@@ -64,7 +64,7 @@ class AmqpBroker(Broker):
         self._declared: set[str] = set()
         self._refused: dict[str, float] = {}
 
-    def _hand_back_one(self, message: Any) -> None:
+    def _return(self, message: Any) -> None:
         with signals_deferred():
             message.reject(requeue=True)
 

@@ -138,7 +138,7 @@ class Broker:
         )
         self._tasks = consumer.task_consumer
         self._channel = consumer.task_consumer.channel
-        self._prefetch = Prefetch(consumer, elastic=self.elastic)
+        self.prefetch = Prefetch(consumer, elastic=self.elastic)
         self._paused: dict[str, str] = {}
         """Consumer tags by queue."""
         self._attended: dict[str, Parking] = {}
@@ -151,16 +151,6 @@ class Broker:
 
     def _prepare(self) -> None:
         """Prepare what is of this kind of broker."""
-
-    # Prefetch
-
-    def raise_prefetch(self, count: int = 1) -> int:
-        """Take so many more messages; return by how many it really rose."""
-        return self._prefetch.rise(count)
-
-    def lower_prefetch(self, count: int = 1) -> None:
-        """Take so many fewer; not below what was there before the first rise."""
-        self._prefetch.fall(count)
 
     # Where a message is from
 
@@ -246,7 +236,7 @@ class Broker:
 
         Also if the connection is lost, or the broker does not answer.
         """
-        self._prefetch.end()
+        self.prefetch.end()
         for tag, parking in self._attended.items():
             with suppress(*self._errors):
                 self._cancel(parking.name, tag)
@@ -262,21 +252,20 @@ class Broker:
         del held
         return True
 
-    def hand_back(self, held: Sequence[Held]) -> None:
-        """Return these to their queues; report which.
+    def hand_back(self, held: Held) -> None:
+        """Return it to its queue; report whether it went.
 
         Not for queues that count how often a message comes back: a quorum queue drops
         it at last. Park it instead.
         """
-        for one in held:
-            try:
-                self._hand_back_one(one.request.message)
-            except self._errors as error:
-                self._once.warning("hand back", "a message stays held: %s", error)
-                self._callbacks.kept(one)
-            else:
-                one.request.acknowledged = True
-                self._callbacks.gone(one)
+        try:
+            self._return(held.request.message)
+        except self._errors as error:
+            self._once.warning("hand back", "a message stays held: %s", error)
+            self._callbacks.kept(held)
+        else:
+            held.request.acknowledged = True
+            self._callbacks.gone(held)
 
     def requeue(self, held: Sequence[Held]) -> int:
         """Return these, in the order they came, to their queues; return how many.
@@ -309,7 +298,7 @@ class Broker:
 
     park: Callable[[str, Sequence[Held]], None]
     """Sends these to the parking queue of a database; reports which arrived."""
-    _hand_back_one: Callable[[Any], None]
+    _return: Callable[[Any], None]
 
     # The channel's
 

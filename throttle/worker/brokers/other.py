@@ -18,7 +18,7 @@ class OtherBroker(Broker):
     def _prepare(self) -> None:
         self._made: set[str] = set()
 
-    def _hand_back_one(self, message: Any) -> None:
+    def _return(self, message: Any) -> None:
         message.requeue()
 
     def park(self, database: str, held: Sequence[Held]) -> None:

@@ -97,7 +97,7 @@ class RedisBroker(Broker):
     def _stamps(self) -> list[object]:
         return [len(self._asked), *map(repr, self._asked)]
 
-    def hand_back(self, held: Sequence[Held]) -> None:
+    def hand_back(self, held: Held) -> None:
         """Return None: Redis holds for as long as we renew."""
 
     def _end_fetch(self) -> None:

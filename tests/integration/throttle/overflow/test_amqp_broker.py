@@ -80,7 +80,8 @@ def test_what_is_handed_back_comes_again(desk: Desk) -> None:
     """In its own queue, with the same id, not acknowledged."""
     desk.send("one", "two")
     held = desk.get("one", "two")
-    desk.broker.hand_back(held)
+    for one in held:
+        desk.broker.hand_back(one)
     assert desk.told == [("gone", "one"), ("gone", "two")]
     desk.forget()
     desk.get("one", "two")
@@ -93,7 +94,7 @@ def test_a_quorum_queue_parks_in_a_quorum_queue(
     """As safe as where it came from; and its prefetch cannot be raised."""
     desk = desks(amqp_server, elastic=False, conf={"task_default_queue_type": "quorum"})
     assert not desk.broker.elastic
-    assert desk.broker.raise_prefetch() == 0
+    assert desk.broker.prefetch.rise(1) == 0
     desk.send("one")
     desk.parks("one")
     desk.forget()
@@ -106,7 +107,7 @@ def test_a_quorum_queue_parks_in_a_quorum_queue(
 def test_the_last_confirmations_are_waited_for(desk: Desk) -> None:
     """A worker that ends leaves no message in both queues."""
     names = [f"n{number}" for number in range(200)]
-    desk.broker.raise_prefetch(200)
+    desk.broker.prefetch.rise(200)
     desk.send(*names)
     desk.broker.park("a", desk.get(*names))
     desk.close()

@@ -202,12 +202,12 @@ def test_prefetch_rises_and_falls_exactly(desk: Desk) -> None:
     names = [f"n{number}" for number in range(PREFETCH + 3)]
     desk.send(*names)
     desk.get(*names[:PREFETCH])
-    assert desk.broker.raise_prefetch() == 1
-    assert desk.broker.raise_prefetch(2) == 2
+    assert desk.broker.prefetch.rise(1) == 1
+    assert desk.broker.prefetch.rise(2) == 2
     desk.get(*names)
     assert desk.qos.value == PREFETCH
-    desk.broker.lower_prefetch(3)
-    desk.broker.lower_prefetch(1)
+    desk.broker.prefetch.fall(3)
+    desk.broker.prefetch.fall(1)
     for hand in desk.came:
         hand.acknowledge()
     desk.forget()
@@ -226,10 +226,10 @@ def test_prefetch_is_never_turned_off(desk: Desk, value: int) -> None:
     def send(*, prefetch_count: int) -> None:
         sent.append(prefetch_count)
 
-    desk.broker._prefetch._send = send
+    desk.broker.prefetch._send = send
     desk.qos.value = value
-    assert desk.broker.raise_prefetch(100) == (5 if value else 0)
-    assert desk.broker.raise_prefetch(1) == 0
+    assert desk.broker.prefetch.rise(100) == (5 if value else 0)
+    assert desk.broker.prefetch.rise(1) == 0
     desk.qos.increment_eventually(5)
     desk.qos.update()
     assert sent == [65_535 if value else 0]
@@ -241,13 +241,13 @@ def test_prefetch_that_rises_while_it_is_told_is_told_again(desk: Desk) -> None:
     desk.send(*names)
     desk.get(*names[:PREFETCH])
     prefetch: Any = desk.broker
-    send = prefetch._prefetch._send
+    send = prefetch.prefetch._send
 
     def and_hold(*, prefetch_count: int) -> None:
         send(prefetch_count=prefetch_count)
         if prefetch_count == PREFETCH + 1:
-            desk.broker.raise_prefetch()
+            desk.broker.prefetch.rise(1)
 
-    prefetch._prefetch._send = and_hold
-    desk.broker.raise_prefetch()
+    prefetch.prefetch._send = and_hold
+    desk.broker.prefetch.rise(1)
     desk.get(*names)

@@ -96,7 +96,7 @@ def test_one_that_came_back_to_the_same_worker_is_kept(
 def test_renewing_keeps_what_is_held(pair: tuple[Desk, Desk], server: Any) -> None:
     """The stamps are new, of all slices; what is not there is not made."""
     desk, _ = pair
-    desk.broker.raise_prefetch(600)
+    desk.broker.prefetch.rise(600)
     names = [f"n{number}" for number in range(450)]
     desk.send(*names)
     held = desk.get(*names)
