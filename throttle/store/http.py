@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, Self, cast
+from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
 from throttle import addresses
@@ -34,74 +34,63 @@ LEAST = 0.001
 
 
 class Wire:
-    """A connection whose every wait counts against one sum of time.
+    """A connection, and its socket: all waits count against one sum of time.
 
     A socket's timeout begins anew with each byte, and `http.client` reads until a line
     or a body is whole: a server that sends a byte now and then is waited for without
     end.
     """
 
-    def __init__(self, connection: HTTPConnection, clock: Monotonic) -> None:
-        self.connection = connection
-        self._clock = clock
-        self._until = 0.0
-
-    @classmethod
-    def to(cls, url: str, clock: Monotonic) -> Self:
-        """Return one that is connected."""
+    def __init__(self, url: str, clock: Monotonic) -> None:
+        """Connect."""
         parts = urlsplit(url)
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=CONNECTING)
         connection.connect()
-        made = cls(connection, clock)
-        connection.sock = cast("socket.socket", _Timed(connection.sock, made))
-        return made
+        self.connection, self._sock = connection, connection.sock
+        connection.sock = cast("socket.socket", self)
+        self._clock = clock
+        self._until = 0.0
 
     def allow(self, seconds: float) -> None:
         """Allow it to wait so long in all, from now on."""
         self._until = self._clock() + seconds
 
-    def left(self) -> float:
-        """Return the seconds that are left, or raise TimeoutError."""
+    def limit_wait(self) -> None:
+        """Let the next wait take what is left, or raise TimeoutError."""
         left = self._until - self._clock()
         if left <= 0:
             message = "not in time"
             raise TimeoutError(message)
-        return max(left, LEAST)
-
-
-class _Timed:
-    """What `http.client` uses of a socket, each wait within the wire's time."""
-
-    def __init__(self, sock: socket.socket, wire: Wire) -> None:
-        self._sock = sock
-        self._wire = wire
+        self._sock.settimeout(max(left, LEAST))
 
     def sendall(self, data: bytes) -> None:
-        self._sock.settimeout(self._wire.left())
+        """Send all of it, in time."""
+        self.limit_wait()
         self._sock.sendall(data)
 
     def makefile(self, mode: str) -> io.BufferedReader:
+        """Return what comes, as a file that is read in time."""
         raw = cast("io.RawIOBase", self._sock.makefile(cast("Any", mode), buffering=0))
-        return io.BufferedReader(_Reading(raw, self._sock, self._wire))
+        return io.BufferedReader(_Reading(raw, self))
 
     def close(self) -> None:
+        """Close the socket."""
         self._sock.close()
 
 
 class _Reading(io.RawIOBase):
     """The bytes that come, in time."""
 
-    def __init__(self, raw: io.RawIOBase, sock: socket.socket, wire: Wire) -> None:
+    def __init__(self, raw: io.RawIOBase, wire: Wire) -> None:
         self._raw = raw
-        self._sock = sock
         self._wire = wire
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> Any:
-        self._sock.settimeout(self._wire.left())
+        self._wire.limit_wait()
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
@@ -286,7 +275,7 @@ class HttpStore:
         done = False
         try:
             if self._wire is None:
-                self._wire = Wire.to(self._url, self._clock)
+                self._wire = Wire(self._url, self._clock)
             self._wire.allow(seconds)
             headers = {
                 "Authorization": f"Bearer {token}",
