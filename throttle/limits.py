@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from celery_pecker.kernel.declared import SWITCH, Kind, is_number
 from throttle.errors import Misconfigured
-from throttle.model import Limit, Policy, Watch
+from throttle.model import Estimator, Limit, Policy, Watch
 
 ALLOWED = ("operations", "seconds", "policy", "shadow", "tenants", "watch")
 WATCHED = ("active", "wal_rate", "lag")
@@ -83,26 +85,41 @@ def _limit(name: str, limit: object, *, policy: Policy, shadow: bool) -> Limit:
     whole = f"{key}['operations']" if parts is limit else key
     return Limit(
         database=name,
-        operations=positive(whole, parts["operations"]),
-        seconds=None if seconds is None else positive(f"{key}['seconds']", seconds),
-        policy=_policy(f"{key}['policy']", parts.get("policy", policy)),
-        shadow=_switch(f"{key}['shadow']", parts.get("shadow", shadow)),
+        operations=_checked(whole, parts["operations"], POSITIVE),
+        seconds=None
+        if seconds is None
+        else _checked(f"{key}['seconds']", seconds, POSITIVE),
+        policy=_checked(f"{key}['policy']", parts.get("policy", policy), POLICY),
+        shadow=_checked(f"{key}['shadow']", parts.get("shadow", shadow), SWITCH),
         tenants=_weights(f"{key}['tenants']", parts.get("tenants", {})),
         watch=_watch(f"{key}['watch']", parts.get("watch")),
     )
 
 
-def positive(key: str, value: object) -> float:
-    """Return a finite number above zero, or say what is allowed."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not math.isfinite(value)
-        or value <= 0
-    ):
-        message = f"{key} must be a number above zero, not {value!r}"
+def one_of(kinds: type[Estimator | Policy]) -> Kind:
+    """Return the kind of the members, or their texts, of an enumeration."""
+    allowed = ", ".join(repr(str(one)) for one in kinds)
+    return Kind(
+        f"one of {allowed}",
+        lambda value: value in list(kinds),
+        lambda _, value: kinds(str(value)),
+    )
+
+
+POSITIVE = Kind(
+    "a number above zero",
+    lambda value: is_number(value, math.ulp(0.0), sys.float_info.max),
+    lambda _, value: float(value),
+)
+POLICY = one_of(Policy)
+
+
+def _checked(key: str, value: object, kind: Kind) -> Any:
+    """Return a value as its kind reads it, or say what is allowed."""
+    if not kind.is_allowed(value):
+        message = f"{key} must be {kind.allowed}, not {value!r}"
         raise Misconfigured(message)
-    return float(value)
+    return kind.convert(key, value)
 
 
 def _refuse_others(
@@ -114,27 +131,12 @@ def _refuse_others(
         raise Misconfigured(message)
 
 
-def _policy(key: str, value: object) -> Policy:
-    if value not in list(Policy):
-        allowed = ", ".join(repr(str(one)) for one in Policy)
-        message = f"{key} must be one of {allowed}, not {value!r}"
-        raise Misconfigured(message)
-    return Policy(str(value))
-
-
-def _switch(key: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        message = f"{key} must be True or False, not {value!r}"
-        raise Misconfigured(message)
-    return value
-
-
 def _weights(key: str, value: object) -> dict[str, float]:
     if not isinstance(value, Mapping):
         message = f"{key} must map tenants to weights, {{'acme': 3}}, not {value!r}"
         raise Misconfigured(message)
     return {
-        str(name): positive(f"{key}[{name!r}]", weight)
+        str(name): _checked(f"{key}[{name!r}]", weight, POSITIVE)
         for name, weight in value.items()
     }
 
@@ -150,7 +152,7 @@ def _watch(key: str, value: object) -> Watch | None:
         raise Misconfigured(message)
     _refuse_others(key, value, ("dsn", *WATCHED))
     figures = {
-        name: positive(f"{key}[{name!r}]", value[name])
+        name: _checked(f"{key}[{name!r}]", value[name], POSITIVE)
         for name in WATCHED
         if value.get(name) is not None
     }

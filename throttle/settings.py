@@ -16,7 +16,7 @@ from celery_pecker.kernel.declared import (
 )
 from throttle import addresses
 from throttle.errors import Misconfigured
-from throttle.limits import read_limits
+from throttle.limits import one_of, read_limits
 from throttle.model import Estimator, Limit, Policy
 
 PREFIX = "throttle_"
@@ -27,15 +27,6 @@ def _token(key: str, value: str) -> str:
         message = f"{key} must be printable ASCII without spaces"
         raise Misconfigured(message)
     return value
-
-
-def _one_of(kinds: type[Estimator | Policy]) -> Kind:
-    allowed = ", ".join(repr(str(one)) for one in kinds)
-    return Kind(
-        f"one of {allowed}",
-        lambda value: value in list(kinds),
-        lambda _, value: kinds(str(value)),
-    )
 
 
 def _number(least: float, most: float) -> Kind:
@@ -80,10 +71,10 @@ class Settings(Declared):
     """Dotted path of a callable `(task, args, kwargs, headers)` that answers with a
     database, a pair of database and tenant, or `None`: nothing holds the task. A task's
     option `throttle="main"` comes first."""
-    estimator: Annotated[Estimator, _one_of(Estimator)] = Estimator.WEIGHTED
+    estimator: Annotated[Estimator, one_of(Estimator)] = Estimator.WEIGHTED
     """How traffic is estimated from the windows: `"weighted"` or `"fast"`, see
     [windows](../explanation/throttle-windows.md)."""
-    policy: Annotated[Policy, _one_of(Policy)] = Policy.SAFE
+    policy: Annotated[Policy, one_of(Policy)] = Policy.SAFE
     """While Redis is away: `"open"`, `"closed"`, `"safe"` (half of the last share,
     counted by each worker alone); a limit may have its own."""
     shadow: Switch = False

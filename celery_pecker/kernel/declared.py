@@ -77,7 +77,8 @@ def _seconds(least: float, said: str) -> Kind:
 
 
 TEXT = Kind("a non-empty string", _is_text)
-Switch = Annotated[bool, Kind("True or False", lambda value: isinstance(value, bool))]
+SWITCH = Kind("True or False", lambda value: isinstance(value, bool))
+Switch = Annotated[bool, SWITCH]
 Seconds = Annotated[float, _seconds(0, "from")]
 PositiveSeconds = Annotated[float, _seconds(math.ulp(0.0), "above")]
 
