@@ -13,13 +13,15 @@ Needs ``prometheus-client`` (the extra ``metrics``); Flower brings it along.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from typing import NamedTuple
 
 from celery_pecker.surfaces.views.model import Measure, Samples, each
 from throttle.errors import Misconfigured
 from throttle.overview import Picture, Sampler, Status, open_store
+from throttle.overview.sums import Sum
 from throttle.settings import Settings
 
 if find_spec("prometheus_client") is None:
@@ -35,65 +37,36 @@ from prometheus_client.core import Metric
 from celery_pecker.surfaces.metrics import measures
 
 MOST_TENANTS = 20
-MOST_GONE = 100
-"""Workers that are remembered though they were not heard of."""
 
 
-class Admissions:
-    """Sums that never go back, of counts that each worker begins anew.
-
-    A worker that goes takes its count with it; Prometheus would take the smaller sum
-    for a restart and the next for a rush. For one thread.
-    """
+class Sums:
+    """What all workers have counted since this process began to look."""
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[str, str], int] = {}
-        self._last: dict[tuple[str, str, str], int] = {}
-        self.dropped = 0
-        self._dropped: dict[str, int] = {}
+        self.dropped = Sum()
+        self._admissions: defaultdict[tuple[str, str], Sum] = defaultdict(Sum)
 
-    def add(self, status: Status) -> None:
-        """Add what workers have counted since the last call to the sums."""
-        seen = {}
-        for worker in status.workers:
-            for kind, count in (
-                ("admitted", worker.admitted),
-                ("would_hold", worker.would_hold),
-                ("parked", worker.parked),
-            ):
-                key = (status.name, kind, worker.id)
-                total = (status.name, kind)
-                new = max(count - self._last.get(key, 0), 0)
-                self._sums[total] = self._sums.get(total, 0) + new
-                seen[key] = count
-        if status.workers:
-            gone = [k for k in self._last if k[0] == status.name and k not in seen]
-            for key in gone[: max(len(gone) - len(seen), 0)]:
-                del self._last[key]  # old lives: bounded by the live ones
-        self._last.update(seen)
-
-    def drop(self, counts: Mapping[str, int]) -> None:
-        """Add what each worker has dropped of all databases, by id."""
-        last = self._dropped
-        self.dropped += sum(
-            max(count - last.get(worker, 0), 0) for worker, count in counts.items()
-        )
-        # A worker that one read missed returns; old lives are bounded
-        gone = [worker for worker in last if worker not in counts]
-        for worker in gone[: max(len(gone) - MOST_GONE, 0)]:
-            del last[worker]
-        last.update(counts)
+    def add(self, databases: Iterable[Status]) -> None:
+        """Add what is new at a look."""
+        dropped: dict[str, int] = {}
+        for status in databases:
+            for kind in ("admitted", "would_hold", "parked"):
+                counts = {worker.id: getattr(worker, kind) for worker in status.workers}
+                self._admissions[status.name, kind].add(counts)
+            # Each worker tells it of its process, in every database
+            dropped |= {worker.id: worker.dropped for worker in status.workers}
+        self.dropped.add(dropped)
 
     def of(self, database: str, kind: str) -> int:
         """Return a sum."""
-        return self._sums.get((database, kind), 0)
+        return self._admissions[database, kind].total
 
 
 class Summary(NamedTuple):
     """What the figures are made of."""
 
     picture: Picture
-    admissions: Admissions
+    sums: Sums
 
     @property
     def databases(self) -> tuple[Status, ...]:
@@ -116,7 +89,7 @@ def _limited(field: str) -> Callable[[Status, Summary], float | None]:
 
 def _sum(kind: str, text: str) -> Measure:
     samples = each(
-        "databases", ["name"], lambda one, all_: all_.admissions.of(one.name, kind)
+        "databases", ["name"], lambda one, all_: all_.sums.of(one.name, kind)
     )
     name = f"{kind}_tasks"
     return Measure(name, text, samples, labels=("database",), counter=True)
@@ -189,22 +162,19 @@ MEASURES = (
     Measure(
         "dropped_operations",
         "Operations that workers counted and that are in no sum",
-        "admissions.dropped",
+        "sums.dropped.total",
         counter=True,
     ),
 )
 
 
-def families(picture: Picture, admissions: Admissions) -> Iterator[Metric]:
+def families(picture: Picture, sums: Sums) -> Iterator[Metric]:
     """Yield the figures of a picture."""
     if not picture.away:
-        for status in picture.databases:
-            admissions.add(status)
-        every = (worker for status in picture.databases for worker in status.workers)
-        admissions.drop({worker.id: worker.dropped for worker in every})
+        sums.add(picture.databases)
     yield from measures.families(
         ALWAYS if picture.away else MEASURES,
-        {(): Summary(picture, admissions)},
+        {(): Summary(picture, sums)},
         prefix="throttle",
     )
 
@@ -213,8 +183,8 @@ class ThrottleCollector(measures.ReadCollector):
     """Asks the store when it is scraped, for half a second at most."""
 
     def __init__(self, sampler: Sampler) -> None:
-        self._admissions = Admissions()
-        super().__init__(lambda: families(sampler.sample(), self._admissions))
+        self._sums = Sums()
+        super().__init__(lambda: families(sampler.sample(), self._sums))
 
 
 def register(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ from throttle.clock import monotonic
 from throttle.errors import Misconfigured
 from throttle.model import TICK
 from throttle.overview import Picture, State, Status
+from throttle.overview.sums import Sum
 
 KINDS = (".svg", ".json")
 
@@ -137,8 +139,9 @@ class Recorder:
 
     def __init__(self) -> None:
         self._moments: dict[str, list[Moment]] = {}
-        self._admitted: dict[str, tuple[int, dict[str, int]]] = {}
-        """By database: how many until now, and what each worker had reported last."""
+        self._admitted: defaultdict[str, Sum] = defaultdict(Sum)
+        self._before: dict[str, int] = {}
+        """Of the sum of a database, what was admitted before the recording."""
         self._gaps: list[tuple[float, float]] = []
         self._away_since: float | None = None
         self._asked = 0.0
@@ -157,13 +160,16 @@ class Recorder:
             self._gaps.append((self._away_since, at))
             self._away_since = None
         for status in picture.databases:
+            counts = {worker.id: worker.admitted for worker in status.workers}
+            total = self._admitted[status.name].add(counts)
+            before_it = self._before.setdefault(status.name, total)
             self._moments.setdefault(status.name, []).append(
                 Moment(
                     at=at,
                     traffic=status.traffic.operations,
                     limit=in_force(status),
                     held=status.held,
-                    admitted=self._let_in(status),
+                    admitted=total - before_it,
                 )
             )
 
@@ -183,22 +189,6 @@ class Recorder:
                 self._moments.items(), key=lambda one: (not one[1][-1].limit, one[0])
             )
         )
-
-    def _let_in(self, status: Status) -> int:
-        """Return what was admitted since the beginning.
-
-        Workers count since their own start: one that is new has begun at nothing, one
-        that has gone takes nothing away.
-        """
-        first = status.name not in self._admitted
-        total, before = self._admitted.get(status.name, (0, {}))
-        now = {worker.id: worker.admitted for worker in status.workers}
-        if not first:
-            total += sum(
-                max(count - before.get(key, 0), 0) for key, count in now.items()
-            )
-        self._admitted[status.name] = (total, {**before, **now})
-        return total
 
 
 def in_force(status: Status) -> float:

@@ -28,7 +28,7 @@ from celery_pecker.surfaces.views.model import Query, Shown, View
 from throttle.clock import now
 from throttle.errors import Misconfigured
 from throttle.flower.watching import EVERY, Point, Watching
-from throttle.metrics import Admissions, families
+from throttle.metrics import Sums, families
 from throttle.overview import Status
 from throttle.overview.sampling import where
 from throttle.settings import Settings
@@ -60,7 +60,7 @@ class Source:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.watching = Watching(settings)
-        self.admissions = Admissions()
+        self.sums = Sums()
 
 
 @lru_cache(maxsize=8)
@@ -85,7 +85,7 @@ def figures(app: Celery) -> Iterable[Metric]:
     if not limited(app):
         return ()
     mine = source(app)
-    return families(mine.watching.picture(), mine.admissions)
+    return families(mine.watching.picture(), mine.sums)
 
 
 def read(mine: Source, query: Query) -> Shown:

@@ -4,6 +4,7 @@
     judge     from what the store knows to a picture, in words: pure
     sampling  one picture after the other: rates, and the last one while Redis is away;
               the store that an app's settings name
+    sums      what workers count, though they come and go
 
 All of it only reads; nothing is changed.
 """
