@@ -21,7 +21,7 @@ from functools import partial
 from tornado.web import Application, RequestHandler
 
 from celery_pecker.surfaces.service.last_answer import LastAnswer
-from celery_pecker.surfaces.service.listener import END_TIMEOUT, Listener, make_server
+from celery_pecker.surfaces.service.listener import Listener, Port
 from celery_pecker.surfaces.service.threads import Threads
 from throttle.clock import Monotonic, monotonic, new_id
 from throttle.errors import Misconfigured, StoreUnavailable
@@ -48,19 +48,16 @@ class GateService:
     async def open(self) -> str:
         """Listen from now on; return the URL. Raises Misconfigured."""
         self._app = make_app(self._settings, self._store)
-        self._server = make_server(self._app, self._listener)
-        listening = self._listener.open()
-        self._server.add_socket(listening)
+        state: ServiceState = self._app.settings["state"]
+        self._port = Port(self._app, self._listener, state.in_flight)
         # It may reach what workers may not: it is a candidate too
         self._watching = start(self._settings, self._store, new_id())
-        return self._listener.url(listening.getsockname()[1])
+        return self._port.url
 
     async def close(self) -> None:
         """Take no more requests; let those in flight end, if they do in time."""
-        self._server.stop()
+        await self._port.close()
         state: ServiceState = self._app.settings["state"]
-        await state.in_flight.wait(END_TIMEOUT)
-        await self._server.close_all_connections()
         state.lane.close()
         self._watching.stop()
 

@@ -32,12 +32,7 @@ from celery_pecker.surfaces.intake.request import (
 )
 from celery_pecker.surfaces.service import page
 from celery_pecker.surfaces.service.last_answer import LastAnswer
-from celery_pecker.surfaces.service.listener import (
-    END_TIMEOUT,
-    LARGEST,
-    Listener,
-    make_server,
-)
+from celery_pecker.surfaces.service.listener import LARGEST, Listener, Port
 from celery_pecker.surfaces.service.threads import InFlight, Threads
 
 if TYPE_CHECKING:
@@ -196,19 +191,15 @@ class IntakeService:
             log_function=lambda _: None,
         )
         largest = max(LARGEST, self.settings.outbox_limit)
-        self._server = make_server(app, self._listener, largest=largest)
-        listening = self._listener.open()
-        self._server.add_socket(listening)
+        self._port = Port(app, self._listener, self.in_flight, largest=largest)
         self._pruning = PeriodicCallback(self._prune, PRUNE_INTERVAL * 1000)
         self._pruning.start()
-        return self._listener.url(listening.getsockname()[1])
+        return self._port.url
 
     async def close(self) -> None:
         """Take no more requests; let those in flight end, if they do in time."""
         self._pruning.stop()
-        self._server.stop()
-        await self.in_flight.wait(END_TIMEOUT)
-        await self._server.close_all_connections()
+        await self._port.close()
         self.threads.close()
 
     async def _prune(self) -> None:

@@ -19,6 +19,7 @@ from tornado.httpserver import HTTPServer
 from tornado.iostream import IOStream
 
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.surfaces.service.threads import InFlight
 
 LOOPBACK = "127.0.0.1"
 LARGEST = 1_000_000
@@ -126,17 +127,39 @@ class _Server(HTTPServer):
             super().handle_stream(stream, address)
 
 
-def make_server(app: Any, listener: Listener, *, largest: int = LARGEST) -> HTTPServer:
-    """Return a server whose every wait and size is bounded; it does not listen yet."""
-    return _Server(
-        app,
-        ssl_options=listener.tls(),
-        max_body_size=largest,
-        max_buffer_size=largest,
-        max_header_size=HEADERS,
-        body_timeout=BODY_TIMEOUT,
-        idle_connection_timeout=IDLE_TIMEOUT,
-    )
+class Port:
+    """An application at its port, whose every wait and size is bounded.
+
+    It listens from now on. Raises Misconfigured.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        listener: Listener,
+        in_flight: InFlight,
+        *,
+        largest: int = LARGEST,
+    ) -> None:
+        self._in_flight = in_flight
+        self._server = _Server(
+            app,
+            ssl_options=listener.tls(),
+            max_body_size=largest,
+            max_buffer_size=largest,
+            max_header_size=HEADERS,
+            body_timeout=BODY_TIMEOUT,
+            idle_connection_timeout=IDLE_TIMEOUT,
+        )
+        opened = listener.open()
+        self._server.add_socket(opened)
+        self.url = listener.url(opened.getsockname()[1])
+
+    async def close(self) -> None:
+        """Take no more requests; let those in flight end, if they do in time."""
+        self._server.stop()
+        await self._in_flight.wait(END_TIMEOUT)
+        await self._server.close_all_connections()
 
 
 def run(service: HttpService, *, ready: Callable[[str], None] = lambda _: None) -> None:
