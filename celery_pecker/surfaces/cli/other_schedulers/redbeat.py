@@ -27,16 +27,11 @@ from celery_pecker.surfaces.cli.other_schedulers.values import crontab, iso
 
 FREQ = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY")
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
-PARTS = {
-    "bysetpos": "BYSETPOS",
-    "bymonth": "BYMONTH",
-    "bymonthday": "BYMONTHDAY",
-    "byyearday": "BYYEARDAY",
-    "byweekno": "BYWEEKNO",
-    "byhour": "BYHOUR",
-    "byminute": "BYMINUTE",
-    "bysecond": "BYSECOND",
-}
+PARTS = (
+    *("bysetpos", "bymonth", "bymonthday", "byyearday", "byweekno"),
+    *("byhour", "byminute", "bysecond"),
+)
+"""Lists of numbers, which RFC 5545 has under the same names."""
 HOUR = 60
 EAST, WEST = 14, -12
 """Hours from UTC for which the tz database has zones without summer time."""
@@ -75,9 +70,10 @@ def _text(document: Mapping[str, Any]) -> str:
         parts.append(f"COUNT={document['count']}")
     if document.get("wkst") is not None:
         parts.append(f"WKST={_day(document['wkst'])}")
-    for key, part in PARTS.items():
+    for key in PARTS:
         if document.get(key) is not None:
-            parts.append(f"{part}={','.join(map(str, _listed(document[key])))}")
+            numbers = ",".join(map(str, _listed(document[key])))
+            parts.append(f"{key.upper()}={numbers}")
     if document.get("byweekday") is not None:
         days = ",".join(_day(one) for one in _listed(document["byweekday"]))
         parts.append(f"BYDAY={days}")
