@@ -15,8 +15,8 @@ from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, Shard, Stage
 from celery_sharding.processor import Processor
 from celery_sharding.runner import processor_call
+from celery_sharding.runner.hold_renewal import HungItem
 from celery_sharding.runner.holding import Holding
-from celery_sharding.runner.hung_item import HungItem
 from celery_sharding.runner.result_buffer import Known
 from celery_sharding.runner.running import Running, fail_shard
 from celery_sharding.runner.shard_run import ShardRun
@@ -198,7 +198,7 @@ class Slice:
         """Why the last shard stopped."""
         self.ended = False
         """Whether the items of the job have ended, and its ticket with them."""
-        self.hung_item = HungItem(holding, pool=work.pool, then=self._go_on)
+        self.hung_item = HungItem(app, holding, pool=work.pool)
 
     def run(self, seconds: float) -> bool:
         """Run shards for that long, at least one.
@@ -288,13 +288,11 @@ class Slice:
             return Running(self._processor, shard_run).run()
 
     def _move_on(self) -> None:
+        hold = self._holding.hold
         if not self._owns_message:
-            self._go_on(self._ledger)
+            flow.advance_job(self._app, self._ledger, hold.job)
             return
-        stands = flow.close(self._app, self._ledger, self._holding.hold)
+        stands = flow.close(self._app, self._ledger, hold)
         self.ended = (
             stands is not None and stands.moved and stands.stage is Stage.POSTING
         )
-
-    def _go_on(self, ledger: Ledger) -> None:
-        flow.advance_job(self._app, ledger, self._holding.hold.job)

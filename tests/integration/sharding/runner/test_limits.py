@@ -12,7 +12,7 @@ from celery import Celery
 from celery_pecker.testing import eventually
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Code
-from celery_sharding.runner import Shard, Stop, hung_item, work
+from celery_sharding.runner import Shard, Stop, hold_renewal, work
 from celery_sharding.runner.shard_worker import register_process
 from tests.integration.sharding.runner.looks import results, rows, shards
 
@@ -122,7 +122,7 @@ def test_a_thread_that_hangs_is_done_without(
 ) -> None:
     """Its item has failed, the rest goes on; when it wakes it writes nothing."""
     register_process(app, "here", "threads")
-    monkeypatch.setattr(hung_item, "GRACE", 0.1)
+    monkeypatch.setattr(hold_renewal, "GRACE", 0.1)
     wakes, said, seen = threading.Event(), [], []
 
     def process(shard: Shard) -> None:

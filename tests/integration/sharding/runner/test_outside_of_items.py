@@ -15,7 +15,7 @@ from celery_pecker.testing import eventually
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Code
 from celery_sharding.policies import FailFast, Isolate, Retry
-from celery_sharding.runner import Shard, hung_item, work
+from celery_sharding.runner import Shard, hold_renewal, work
 from celery_sharding.runner.holding import Holding
 from celery_sharding.runner.shard_worker import executor_of, register_process
 from tests.integration.sharding.runner.looks import rows, seq, shards
@@ -105,7 +105,7 @@ def test_work_that_hangs_with_no_item_in_hand_has_failed(
 ) -> None:
     """A thread that nobody can interrupt is done without, and so are its items."""
     register_process(app, "here", "threads")
-    monkeypatch.setattr(hung_item, "GRACE", 0.1)
+    monkeypatch.setattr(hold_renewal, "GRACE", 0.1)
     wakes = threading.Event()
 
     def process(shard: Shard) -> None:

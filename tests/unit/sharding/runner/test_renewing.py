@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from celery_pecker.kernel.clock import monotonic
-from celery_sharding.runner import tickets as hold_renewal
+from celery_sharding.runner import hold_renewal
 from celery_sharding.stages import lease_renewal as stages
 
 CALM: Any = SimpleNamespace(due=float("inf"))
