@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -18,9 +19,12 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.kernel.schema_check import check_schema
+from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules import Schedules
 from celery_pecker.schedules.engine.repository import Repository
+from celery_pecker.schedules.replica.alarms import Alarms
 from celery_pecker.surfaces.cli.doctor.postgres import NEEDED
+from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualPecker
 from celery_sharding.ledger import at
 from celery_sharding.runner.shard_worker import ShardWorker
@@ -158,6 +162,27 @@ def test_a_worker_without_rights_says_so_once(
     assert "permission denied for table pecker_executors" in line.getMessage()
     assert "docs/how-to/rights-and-migrations.md" in line.getMessage()
     assert line.exc_info is None
+
+
+def test_alarms_without_rights_say_so(
+    roles: Roles, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They end, and the scheduler beside them goes on: nothing else would tell."""
+    roles.sql("revoke insert on pecker.pecker_alarm_rules from pecker_scheduler")
+    app = Celery("proj", broker="memory://", set_as_current=False)
+    app.conf.update(
+        pecker_dsn=roles.dsn_of("pecker_scheduler"),
+        pecker_schema=SCHEMA,
+        pecker_alarms={"silent": {}},
+    )
+    settings = Settings.read(app.conf, main="proj")
+    none: Any = SimpleNamespace(schedule={})
+    alarms = Alarms(app, none, settings, kind="beat")
+    alarms.start()
+    said = "no alarm rings from this process: the role of pecker_dsn may not run"
+    eventually(lambda: said in caplog.text, 30.0, "it is said")
+    alarms.stop()
+    assert alarms.join(30.0)
 
 
 @pytest.mark.cluster

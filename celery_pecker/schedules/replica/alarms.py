@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from celery import Celery
@@ -224,12 +225,11 @@ class Alarms:
                 step,
                 name=f"pecker-{kind}-alarms{name}",
                 clock=SYSTEM,
-                leave=database.close,
+                leave=partial(self._leave, nth),
                 backoff=FAILED,
             )
-            for step, name, database in (
-                (self._look, "", self.databases[0]),
-                (self._send, "-send", self.databases[1]),
+            for nth, (step, name) in enumerate(
+                ((self._look, ""), (self._send, "-send"))
             )
         ]
         self._rules = bool(rules)
@@ -265,6 +265,12 @@ class Alarms:
         """Drop the connections in a fork: they are the parent's."""
         for database in self.databases:
             database.abandon()
+
+    def _leave(self, nth: int) -> None:
+        """Close what a loop used, on its thread; log an unrequested end."""
+        self.databases[nth].close()
+        if (failure := self._loops[nth].failure) is not None:
+            logger.error("pecker: no alarm rings from this process: %s", failure)
 
     def _look(self) -> float:
         early = self._first - SYSTEM.monotonic()
