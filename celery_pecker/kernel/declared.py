@@ -85,7 +85,7 @@ PositiveSeconds = Annotated[float, _seconds(math.ulp(0.0), "above")]
 
 def _allowed(name: str, known: Iterable[str]) -> str:
     """Return the names that are close to a wrong one, else all that there are."""
-    meant = suggestion(name, known, cutoff=0.8)
+    meant = suggestion(name, known, cutoff=0.75)
     return meant or f"; allowed are {', '.join(sorted(known))}"
 
 

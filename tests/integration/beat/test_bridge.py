@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -58,6 +58,17 @@ create trigger note_claim after update on pecker_tasks for each row
 DATABASE = "django_celery_beat.schedulers:DatabaseScheduler"
 
 
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a beat; ask again, as Python drops what a handler raises in a finalizer."""
+    for _ in range(12):
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(5.0)
+            return
+    process.kill()
+    process.wait(5.0)
+
+
 class Bridges:
     """Processes of one project."""
 
@@ -92,8 +103,7 @@ class Bridges:
         try:
             yield process
         finally:
-            process.terminate()
-            process.wait(30.0)
+            _end(process)
 
     @property
     def _env(self) -> dict[str, str]:

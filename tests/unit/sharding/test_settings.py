@@ -67,7 +67,7 @@ def test_a_misspelt_one_is_refused_by_name() -> None:
     said = refused(sharding_leese=3)
     assert said.startswith("sharding_leese is not a setting of celery_sharding")
     assert "did you mean 'sharding_lease'" in said
-    assert "allowed are sharding_flush" in refused(sharding_zebra=3)
+    assert "allowed are sharding_flush" in refused(sharding_wxyz=3)
 
 
 @pytest.mark.parametrize("name", [*BOUNDS])

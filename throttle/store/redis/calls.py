@@ -51,7 +51,8 @@ def _holding(name: str, one: DatabaseReport) -> list[str | int]:
     if one.holding is None:
         return [""]
     holding = one.holding
-    telling = {**HOLDING.written(holding), "name": name}
+    # The turn is asked for beside it, once: nothing of it is shown of a holder.
+    telling = {**HOLDING.written(holding), "name": name, "turn": 0.0}
     want = units.whole(holding.want, WHOLE, units.WANTED)
     turn = units.whole(holding.turn, WHOLE, units.WANTED)
     return [json.dumps(telling), want, *units.limited(holding.limit), turn]
