@@ -161,8 +161,9 @@ def test_a_conflict_shows_both_versions_and_keeps_what_was_typed(
     screen.find("#save").click()
     screen.until(lambda: screen.find("#keep").is_displayed(), "once more")
     screen.find("#keep").click()
+    kept = ("shop.bill", '{"every": 75}', 4)
+    screen.until(lambda: one(shared_dsn, STORED, n="bills") == kept, "it is saved")
     screen.until(lambda: screen.find("#changes tbody tr"), "the page of the entry")
-    assert one(shared_dsn, STORED, n="bills") == ("shop.bill", '{"every": 75}', 4)
     saved = schedules.get("bills")
     assert saved is not None
     assert saved.paused
