@@ -42,7 +42,7 @@ demo: install ## a meeting service whose parts are killed (ACT=outbox: that act 
 # Native tracebacks: pytest's own parse the source of each frame, and Python 3.11 may end
 # that with a SystemError, and the whole run with it, if another thread parses too.
 test: install ## the tests, on embedded servers and on those of this machine
-	$(PYTEST) -n $(JOBS) --tb=native -m "not soak"
+	$(PYTEST) -n $(JOBS) $(if $(RERUNS),--reruns $(RERUNS)) --tb=native -m "not soak"
 
 coverage: install ## which branches the tests run in their own process; build/coverage
 	$(PYTEST) -n $(JOBS) -q --tb=native -m "not soak" --cov --cov-report=html:build/coverage \
@@ -97,7 +97,7 @@ check: ## all that CI does
 	$(MAKE) lint
 	$(MAKE) smoke
 	$(MAKE) compat VERSIONS=5.5 QUICK=1
-	$(MAKE) test
+	$(MAKE) test RERUNS=1
 
 # The second time from what git has, in a folder of its own: neither a file that was not
 # committed nor a path may get in.
