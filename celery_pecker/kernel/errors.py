@@ -7,6 +7,7 @@ raised at run time cannot drift apart.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
 
 class PeckerError(Exception):
@@ -47,6 +48,10 @@ class UnknownSchedule(PeckerError, LookupError):
     def __init__(self, name: str, message: str = "") -> None:
         super().__init__(message or f"no entry is named {name!r} in the tables")
         self.name = name
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
+        """Return what it is made of: Celery may pickle it."""
+        return type(self), (self.name, str(self))
 
 
 class SlotUnderway(PeckerError):
