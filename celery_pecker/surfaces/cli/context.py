@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +12,7 @@ import click
 
 from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.clock import from_us
-from celery_pecker.kernel.errors import UnknownSchedule
+from celery_pecker.kernel.errors import PeckerError, UnknownSchedule
 from celery_pecker.kernel.suggestion import suggestion
 from celery_pecker.schedules import Schedules
 from celery_pecker.schedules.declarations import BeatSchedule, entries
@@ -60,7 +61,9 @@ class Context(DatabaseContext):
         """Return names of entries that an unknown one may have meant."""
         if not isinstance(error, UnknownSchedule):
             return ""
-        return suggestion(error.name, self.names)
+        with suppress(PeckerError):  # the tables are away: there is no hint
+            return suggestion(error.name, self.names)
+        return ""
 
     @property
     def names(self) -> list[str]:
