@@ -24,6 +24,7 @@ from celery_pecker.heartbeat import Heartbeat
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import SYSTEM, from_us, new_id
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.declared import refuse_misspelt
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.settings import Settings
@@ -69,6 +70,7 @@ class Bridge(Scheduler):
     def setup_schedule(self) -> None:
         """Check the tables, then read the rows."""
         with refusing():
+            refuse_misspelt(self.app.conf)
             settings = Settings.read(self.app.conf, main=self.app.main)
             self._database = Database.of(settings)
             check_schema(self._database, app=settings.app)
