@@ -86,21 +86,27 @@ def constants(package: str) -> set[str]:
     }
 
 
-def run_by_name(package: str) -> set[str]:
-    """Return the labels in calls of the seam."""
+def calls(
+    package: str, names: set[str], receivers: tuple[str, ...] = ("",)
+) -> set[str]:
+    """Return the labels in calls of methods of these names, of such receivers."""
     return {
         label.value
         for path in HOUSES[package].rglob("*.py")
         for node in ast.walk(parse_file(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name | ast.Attribute)
-        and ast.unparse(node.func.value).endswith(("database", "self"))
-        and node.func.attr in RUNS | READS
+        and node.func.attr in names
+        and ast.unparse(node.func.value).endswith(receivers)
         and len(node.args) > (node.func.attr in READS)
         and isinstance(label := node.args[node.func.attr in READS], ast.Constant)
         and isinstance(label.value, str)
     }
+
+
+def run_by_name(package: str) -> set[str]:
+    """Return the labels in calls of the seam."""
+    return calls(package, RUNS | READS, ("database", "self"))
 
 
 @houses
@@ -170,21 +176,6 @@ def test_each_part_is_shared() -> None:
     whole = "".join(TEXT.values())
     for part in re.findall(r"/\* part:(\w+) \*/", whole):
         assert len(re.findall(rf"\{{{part}[(}}]", whole)) > 1, part
-
-
-def calls(package: str, names: set[str]) -> set[str]:
-    """Return the labels in calls of methods of these names."""
-    return {
-        label.value
-        for path in HOUSES[package].rglob("*.py")
-        for node in ast.walk(parse_file(path))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in names
-        and len(node.args) > (node.func.attr in READS)
-        and isinstance(label := node.args[node.func.attr in READS], ast.Constant)
-        and isinstance(label.value, str)
-    }
 
 
 @houses
