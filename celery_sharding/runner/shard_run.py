@@ -154,7 +154,8 @@ class ShardRun:
         self.work = work
         self.writer = writer
         self.count = len(items)
-        self._cursor = self._at = min(record.cursor, self.count)
+        self._cursor = self.at = min(record.cursor, self.count)
+        """How many items have ended, and how many were given."""
         self._stop: Stop | None = None
         self.limits = Limits(work, record)
         self.policy = policy_of(work.options)
@@ -230,17 +231,17 @@ class ShardRun:
     @property
     def remaining(self) -> int:
         """How many items have not been given."""
-        return self.count - self._at
+        return self.count - self.at
 
     @property
     def took_items(self) -> bool:
         """Whether the call in hand was given an item."""
-        return self._at > self._began
+        return self.at > self._began
 
     @property
     def between_items(self) -> bool:
         """Whether the call in hand was given items, and all of them have ended."""
-        return self._began < self._at == self._cursor
+        return self._began < self.at == self._cursor
 
     @property
     def in_call(self) -> int:
@@ -250,7 +251,7 @@ class ShardRun:
     @property
     def place(self) -> int:
         """The place of the item that was given last, in the shard it came from."""
-        return self.record.place(self._at - 1)
+        return self.record.place(self.at - 1)
 
     def may_collect(self) -> int:
         """Return how many items are left, and collect them if `list` is what asks."""
@@ -270,7 +271,7 @@ class ShardRun:
             self.settle()
             self.look()
             self._end = (
-                self._at if self._stop is not None else self._batch_end(self.count)
+                self.at if self._stop is not None else self._batch_end(self.count)
             )
             self._collected = True
 
@@ -291,8 +292,8 @@ class ShardRun:
             while True:
                 until = now + timeout
                 budget.at = until if until < hard else hard  # noqa: FURB136  # a call
-                index = self._at
-                self._at = index + 1
+                index = self.at
+                self.at = index + 1
                 yield items[index]
                 if not together:
                     if self._failing or self._stop is not None:
@@ -301,9 +302,9 @@ class ShardRun:
                         if self._stop is not None:
                             self._confirmed.exhaust()
                             return
-                    self._cursor = self._at
+                    self._cursor = self.at
                 now = monotonic()
-                if now >= due or self._at >= edge:
+                if now >= due or self.at >= edge:
                     break
         self._confirmed.exhaust()
 
@@ -337,7 +338,7 @@ class ShardRun:
         if self._stop is not None:
             return False
         if self.batch is not None or self._collected:
-            return self._at < self._end
+            return self.at < self._end
         self.settle()
         if self._stop is None:
             self.look()
@@ -347,9 +348,9 @@ class ShardRun:
         """Write what is due; `stop` says whether there is another item."""
         self._pass_unreadable()
         if self._stop is None:
-            self._stop = Stop.END if self._at >= self.count else self.limits.over()
+            self._stop = Stop.END if self.at >= self.count else self.limits.over()
         now = monotonic()
-        due = self._at >= self.window.limit or now >= self.writer.due
+        due = self.at >= self.window.limit or now >= self.writer.due
         if self._stop is None and due:
             self._stop = self.writer.write(self._step(now))
 
@@ -384,12 +385,12 @@ class ShardRun:
             self.take_back(HANGS, Code.TIMED_OUT)
         self._stop = Stop.LOST
         status = Code.WAITING
-        if over is None and self._at > self._cursor:
-            first, end = self._cursor, self._at
+        if over is None and self.at > self._cursor:
+            first, end = self._cursor, self.at
             if self.batch is not None:
                 end = self._end
             self._failing = dict.fromkeys(range(first, end), (HANGS, Code.TIMED_OUT))
-            self._at = end
+            self.at = end
             self.settle()
         elif over is None and self.put_off():
             status = Code.SUCCEEDED
@@ -417,7 +418,7 @@ class ShardRun:
             return False
         for index in range(self._cursor, self.count):
             self.buffer.put_off(index)
-        self._cursor = self._at = self.count
+        self._cursor = self.at = self.count
         return True
 
     def take_back(
@@ -446,14 +447,14 @@ class ShardRun:
                 self._retries.ask(index, error, 0.0)
             self._failed(index, error, code)
         self.buffer.rewind(end)
-        self._cursor = self._at = end
+        self._cursor = self.at = end
         return undone
 
     def undo_call(self) -> None:
         """Run the items of the call in hand anew."""
         self.buffer.drop_results(self._cursor)
         self._failing.clear()
-        self._at = self._cursor
+        self.at = self._cursor
 
     def interrupt(self, over: Stop, error: BaseException) -> None:
         """Stop as the time of the shard, the job or the process is over."""
@@ -468,9 +469,9 @@ class ShardRun:
 
     def _pass_unreadable(self) -> None:
         """Record items that could not be read as failed, without the processor."""
-        while self._unreadable and self._unreadable[0] == self._at:
+        while self._unreadable and self._unreadable[0] == self.at:
             broken = self.items[self._unreadable.pop(0)]
-            self._at += 1
+            self.at += 1
             self.fail(broken.reason)
             self.settle()
 
@@ -479,47 +480,47 @@ class ShardRun:
     @property
     def in_hand(self) -> int | None:
         """The index of the item that was given last, if it has not ended."""
-        return self._at - 1 if self._at > self._cursor and not self._collected else None
+        return self.at - 1 if self.at > self._cursor and not self._collected else None
 
     def ok(self, value: Any) -> None:
         """Keep a result of the item in hand."""
-        self.buffer.keep((self._at - 1, value))
+        self.buffer.keep((self.at - 1, value))
 
     def fail(self, error: BaseException | str, code: Code = Code.FAILED) -> None:
         """Let the current item have failed when it ends."""
         if self.in_hand is None:
             raise ShardingError(NO_ITEM)
-        self._failing[self._at - 1] = (error, code)
+        self._failing[self.at - 1] = (error, code)
 
     def retry(self, error: BaseException | str, seconds: float) -> None:
         """Fail the current item; retry it after that long, whatever the policy."""
         self.fail(error)
-        self._retries.ask(self._at - 1, error, seconds)
+        self._retries.ask(self.at - 1, error, seconds)
 
     def raised_by_item(self, error: BaseException) -> None:
         """Fail the current item, unless the shard or the job is what has ended."""
         struck = self.limits.struck(error)
         if struck and self.limits.over() is not None:
             raise error
-        self.buffer.drop_results(self._at - 1)
+        self.buffer.drop_results(self.at - 1)
         self.fail(error, Code.TIMED_OUT if struck else Code.FAILED)
 
     def fail_item(self, index: int, error: str) -> None:
         """End an item, which is not run: processes before this one died over it."""
-        self._at = index + 1
+        self.at = index + 1
         self.fail(error, Code.DIED)
         self.settle()
 
     def end_failed(self, error: BaseException, code: Code) -> None:
         """End the current item as failed, without what it kept."""
-        self.buffer.drop_results(self._at - 1)
+        self.buffer.drop_results(self.at - 1)
         self.fail(error, code)
         self.settle()
         self.finish()
 
     def finish(self) -> None:
         """Stop if no item is left."""
-        if self._stop is None and self._at >= self.count:
+        if self._stop is None and self.at >= self.count:
             self._stop = Stop.END
 
     def settle(self) -> None:
@@ -527,7 +528,7 @@ class ShardRun:
         failing, self._failing = self._failing, {}
         for index, (error, code) in sorted(failing.items()):
             self._failed(index, error, code)
-        self._cursor = self._at
+        self._cursor = self.at
 
     def _failed(self, index: int, error: BaseException | str, code: Code) -> None:
         failure = failures.of_item(self.record, index, self.items[index], error, code)

@@ -534,7 +534,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: a suspect is written down before it is begun",
-        "due = self._at >= self.window.limit or now >= self.writer.due",
+        "due = self.at >= self.window.limit or now >= self.writer.due",
         "due = now >= self.writer.due",
         f"{SUSPECTS}::test_a_suspect_is_written_down_before_it_is_begun",
     ),
