@@ -24,13 +24,12 @@ from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.kernel.gate import Gate, OpenGate
 from celery_pecker.schedules import declarations
 from celery_pecker.schedules.engine.agenda import Agenda
-from celery_pecker.schedules.engine.definitions import Definitions
 from celery_pecker.schedules.engine.model import Entry
 from celery_pecker.schedules.engine.pending_writes import PendingWrites
 from celery_pecker.schedules.engine.repository import Repository
 from celery_pecker.schedules.engine.sending import Sending
 from celery_pecker.schedules.engine.service import Service
-from celery_pecker.schedules.engine.stored_sync import StoredSync
+from celery_pecker.schedules.engine.stored_sync import Definitions, StoredSync
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
 from celery_pecker.schedules.engine.upkeep import UpkeepPace
 from celery_pecker.schedules.history import Recorder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from celery_pecker.schedules.engine.grid import latest
+from celery_pecker.schedules.engine.bounds import latest
 
 
 def upcoming(anchor_us: int, period_us: int, now_us: int) -> int:

@@ -5,11 +5,10 @@
                  │         └──too late─────▶ missed, counted
                  └──no replica────▶ misfire: skip, coalesce, catch up
 
-``model`` names things; ``grid``, ``misfire`` and ``claims`` decide (pure); ``agenda``
+``model`` names things; ``bounds``, ``misfire`` and ``claims`` decide (pure); ``agenda``
 says when to wake and ``timekeeper`` what time it is; ``repository`` speaks to the
 tables, ``sending`` to the broker; ``upkeep`` looks after what no wake-up shows,
-``requested_runs`` after runs that people ask for (``request_timing`` decides),
-``unanswered_claims`` after answers that did not come, ``pending_writes`` after what is
-still to be written; ``reporting`` says what was done; ``service`` does one step of it
-all in order.
+``stored_sync`` follows stored schedules, ``requested_runs`` takes runs that people ask
+for (``request_timing`` decides), ``pending_writes`` keeps what is still to be written;
+``reporting`` says what was done; ``service`` does one step of it all in order.
 """

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from celery_pecker.schedules.engine.grid import latest
+from celery_pecker.schedules.engine.bounds import latest
 from celery_pecker.schedules.engine.model import ClaimedSlot, Entry, Row
 
 STAGGER_US = 100_000

@@ -1,4 +1,9 @@
-"""Recurrences of stored schedules: one instant, a grid, a start, an end. Pure."""
+"""Arithmetic of slots, and recurrences with bounds of their own. Pure.
+
+The grid of an entry is ``anchor + k * period`` with the last slot as the anchor: there
+is no drift, and another period simply counts on from the last slot. The claim does the
+same in SQL.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from celery_pecker.schedules.engine.model import NEVER_US, Recurrence
+
+
+def latest(anchor_us: int, period_us: int, now_us: int) -> int:
+    """Return the last grid instant not after now (before the anchor too)."""
+    return anchor_us + (now_us - anchor_us) // period_us * period_us
 
 
 @dataclass(frozen=True, slots=True)

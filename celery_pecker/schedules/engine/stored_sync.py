@@ -16,12 +16,12 @@ import logging
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import islice
+from typing import Protocol
 
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.engine.agenda import Agenda
-from celery_pecker.schedules.engine.definitions import Definitions
 from celery_pecker.schedules.engine.model import (
     NEVER_US,
     Entry,
@@ -43,6 +43,26 @@ FEW = 50
 """Messages that are built ahead in one go: some 50 ms."""
 DONE_US = 60 * SECOND
 """How long a run that was the only one is remembered after it."""
+
+
+class Definitions(Protocol):
+    """What a stored row means: the entry, and its message on the way out."""
+
+    def entry(self, row: StoredSchedule) -> Entry:
+        """Return the entry; raise whatever is wrong with the row."""
+        ...
+
+    def build(self, row: StoredSchedule) -> None:
+        """Build the message; raise BrokerUnavailable, or what is wrong with the row."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """Forget the message."""
+        ...
+
+    def note_other_definitions(self) -> None:
+        """Note that there are schedules for the other kind of replicas."""
+        ...
 
 
 class StoredSync:

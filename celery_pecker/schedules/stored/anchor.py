@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from celery_pecker.schedules.engine import bounds, misfire
-from celery_pecker.schedules.engine.grid import latest
+from celery_pecker.schedules.engine.bounds import latest
 from celery_pecker.schedules.engine.model import Entry
 from celery_pecker.schedules.stored.timings import following
 

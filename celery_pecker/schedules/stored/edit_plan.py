@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import InvalidField, VersionConflict
-from celery_pecker.schedules.engine.grid import latest
+from celery_pecker.schedules.engine.bounds import latest
 from celery_pecker.schedules.engine.model import NEVER_US, Entry
 from celery_pecker.schedules.stored import anchor
 from celery_pecker.schedules.stored.model import Definition, ScheduleRow
