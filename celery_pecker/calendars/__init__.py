@@ -12,7 +12,7 @@ docs/how-to/calendars.md, decided in ``zones``.
 """
 
 from celery_pecker.calendars.cron import Cron, cron
-from celery_pecker.calendars.description import in_words
+from celery_pecker.calendars.phrases import in_words
 from celery_pecker.calendars.recurrence import Recurrence, recurrence
 from celery_pecker.calendars.rules import RRule, rrule
 from celery_pecker.calendars.schedule import CalendarSchedule

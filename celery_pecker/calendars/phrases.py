@@ -1,15 +1,16 @@
-"""Describe parts of schedules in words, as ``pecker next`` prints them."""
+"""Describe schedules in words, as ``pecker next`` prints them: Celery's own too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING
+from typing import Any
 
-from celery_pecker.calendars.fields import Fields
+from celery.schedules import crontab, schedule, solar
 
-if TYPE_CHECKING:
-    from celery_pecker.calendars.schedule import CalendarSchedule
+from celery_pecker.calendars.fields import Fields, parse
+from celery_pecker.calendars.schedule import CalendarSchedule
+from celery_pecker.kernel.errors import Misconfigured
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -162,3 +163,33 @@ def of_rule(parts: Mapping[str, str]) -> str:
     if rest:
         text += f" by {', '.join(rest)}"
     return f"{text}, {parts['COUNT']} times" if "COUNT" in parts else text
+
+
+def in_words(when: Any) -> str:
+    """Return a schedule in words; for a class of the user's own, its ``str``."""
+    if isinstance(when, CalendarSchedule):
+        return when.words
+    if type(when) is crontab:
+        return _crontab(when)
+    if type(when) is schedule:
+        text = seconds_in_words(when.seconds)
+        return f"{text}, on whole ones" if when.relative else text
+    if type(when) is solar:
+        event = when.event.replace("_", " ")
+        return f"at {event} at latitude {when.lat:g}, longitude {when.lon:g}"
+    return str(when)
+
+
+def _crontab(when: Any) -> str:
+    parts = (
+        when._orig_minute,  # noqa: SLF001  # what it was made of, kept for pickles
+        when._orig_hour,  # noqa: SLF001
+        when._orig_day_of_month,  # noqa: SLF001
+        when._orig_month_of_year,  # noqa: SLF001
+        when._orig_day_of_week,  # noqa: SLF001
+    )
+    try:
+        fields = parse("crontab", " ".join(str(one) for one in parts))
+    except Misconfigured:  # a set of numbers, a form of its own
+        return str(when)
+    return of_fields(fields, either=False)

@@ -1,7 +1,6 @@
 """A Celery app's ``beat_schedule``, read into entries and checked (I11).
 
 =================  ========================================================
-``entry``          Celery's entry, which may carry policies of ours
 ``validation``     what is refused before Celery itself would answer with a
                    bare TypeError
 ``policies``       what stands under the key ``pecker`` of an entry
@@ -20,13 +19,13 @@ from typing import TYPE_CHECKING
 from celery_pecker.kernel.lazy_names import lazy_names as _lazy_names
 from celery_pecker.schedules.declarations.beat_schedule import (
     BeatSchedule,
+    PeckerEntry,
     other_scheduler,
 )
 from celery_pecker.schedules.declarations.duplicates import (
     record_duplicates,
     refuse_duplicates,
 )
-from celery_pecker.schedules.declarations.entry import PeckerEntry
 from celery_pecker.schedules.declarations.task_entries import add_entries, add_entry
 from celery_pecker.schedules.declarations.validation import (
     KEYS,

@@ -7,14 +7,30 @@ lane sends. It never ticks.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from celery.beat import ScheduleEntry, Scheduler
 
 from celery_pecker.schedules.declarations.duplicates import refuse_duplicates
-from celery_pecker.schedules.declarations.entry import PeckerEntry
 from celery_pecker.schedules.declarations.task_entries import add_entries
 from celery_pecker.schedules.declarations.validation import check_beat_schedule
+
+
+class PeckerEntry(ScheduleEntry):
+    """Celery's entry, which may carry policies of ours under ``pecker``."""
+
+    def __init__(
+        self, *args: Any, pecker: Mapping[str, object] | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        options: dict[str, Any] = dict(self.options or {})
+        policies = options.pop("pecker", None)
+        self.options = options
+        self.pecker: Mapping[str, object] | None = (
+            pecker if policies is None else policies
+        )
+
 
 OWN = (
     "celery.beat:PersistentScheduler",

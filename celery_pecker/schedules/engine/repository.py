@@ -19,7 +19,7 @@ from celery_pecker.schedules.engine.model import (
     Row,
 )
 from celery_pecker.schedules.engine.stored_rows import StoredRows, columns
-from celery_pecker.schedules.history.silent_processes import Seen
+from celery_pecker.schedules.history.life import Seen
 
 CHUNK = 1_000
 """A claim takes at most so many rows, and its answer stays under 64 kB: a client that

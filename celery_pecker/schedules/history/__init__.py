@@ -11,10 +11,10 @@ and counted.
 
 ``report`` names things; ``merge`` decides (pure); ``recorder`` keeps pages of reports
 until they are written; ``writer`` writes them while the scheduler sleeps. ``life``
-names the runs that a process has in hand, ``silent_processes`` judges whose are lost
-(pure).
+names the runs that a process has in hand, and judges whose are lost.
 """
 
+from celery_pecker.schedules.history.life import SilentProcesses
 from celery_pecker.schedules.history.merge import SlotRecord, merge
 from celery_pecker.schedules.history.recorder import Recorder
 from celery_pecker.schedules.history.report import (
@@ -23,7 +23,6 @@ from celery_pecker.schedules.history.report import (
     Report,
     SlotReport,
 )
-from celery_pecker.schedules.history.silent_processes import SilentProcesses
 from celery_pecker.schedules.history.writer import HistoryWriter
 
 __all__ = [

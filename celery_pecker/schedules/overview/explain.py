@@ -10,14 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from celery_pecker.kernel.suggestion import suggestion
-from celery_pecker.schedules.overview.details import (
-    able,
-    alive,
-    count_of_schedulers,
-    facts_of,
-    next_slot,
-    overdue_us,
-)
 from celery_pecker.schedules.overview.model import (
     BadEnd,
     EntryDetail,
@@ -27,7 +19,13 @@ from celery_pecker.schedules.overview.model import (
 from celery_pecker.schedules.overview.slot_verdicts import (
     WRITTEN_WITHIN_US,
     At,
+    able,
+    alive,
+    count_of_schedulers,
+    facts_of,
+    next_slot,
     of_slot,
+    overdue_us,
     reported,
     reporter,
 )

@@ -5,23 +5,23 @@ local entries, with a thread and a connection of its own, so that a broker that 
 never delays a local run.
 
 ==================  =========================================================
-``replica``         what beat and workers hold in their hands
-``claimant``        what it claims with: its entries, its tables, their time
+``replica``         what beat and workers hold in their hands; what it claims with
 ``compose``         how it is put together
 ``dispatching``     where won slots go, and what may hold entries back
 ``relays``          the threads that deliver outboxes
 ``alarms``          the threads that look for what is wrong, and send notices
-``shared_history``  one history for all schedulers of a process
-``metrics_port``    the port for Prometheus and probes
 ==================  =========================================================
 """
 
 from celery_pecker.schedules.replica.alarms import Alarms
-from celery_pecker.schedules.replica.claimant import Claimant
 from celery_pecker.schedules.replica.compose import compose
-from celery_pecker.schedules.replica.metrics_port import answerer
 from celery_pecker.schedules.replica.relays import Relays
-from celery_pecker.schedules.replica.replica import LAST_BATCH, Replica
+from celery_pecker.schedules.replica.replica import (
+    LAST_BATCH,
+    Claimant,
+    Replica,
+    answerer,
+)
 
 __all__ = [
     "LAST_BATCH",

@@ -21,8 +21,8 @@ from celery_pecker.schedules.engine.sending import Sending
 from celery_pecker.schedules.engine.service import Service
 from celery_pecker.schedules.engine.stored_sync import StoredSync
 from celery_pecker.schedules.history import HistoryWriter, NoHistory, Recorder
+from celery_pecker.schedules.history.writer import SharedHistory
 from celery_pecker.schedules.replica.alarms import closed_databases_of
-from celery_pecker.schedules.replica.claimant import Claimant
 from celery_pecker.schedules.replica.dispatching import (
     CombinedGate,
     Destination,
@@ -31,8 +31,7 @@ from celery_pecker.schedules.replica.dispatching import (
     Runs,
     gate_of,
 )
-from celery_pecker.schedules.replica.replica import Replica
-from celery_pecker.schedules.replica.shared_history import SharedHistory
+from celery_pecker.schedules.replica.replica import Claimant, Replica
 from celery_pecker.schedules.stored.options import check_running
 from celery_pecker.schedules.stored.timings import Timings
 

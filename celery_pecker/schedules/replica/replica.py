@@ -2,26 +2,105 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
+
+from celery import Celery
 
 from celery_pecker import signals
 from celery_pecker.alarms.kinds import Held, Shut
 from celery_pecker.heartbeat import Heartbeat
-from celery_pecker.kernel.clock import SYSTEM
+from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.forks import abandon_in_forks
+from celery_pecker.kernel.lease import SECOND
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import check_schema
-from celery_pecker.schedules.engine.model import Entry
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.schedules import declarations
+from celery_pecker.schedules.engine.agenda import Agenda
+from celery_pecker.schedules.engine.model import Entry, RunMode
 from celery_pecker.schedules.engine.pending_writes import PendingWrites
+from celery_pecker.schedules.engine.repository import Repository
 from celery_pecker.schedules.engine.service import Service
+from celery_pecker.schedules.engine.timekeeper import Timekeeper
+from celery_pecker.schedules.engine.upkeep import UpkeepPace
 from celery_pecker.schedules.history import HistoryWriter
-from celery_pecker.schedules.replica.claimant import Claimant
+from celery_pecker.schedules.history.writer import SharedHistory
 from celery_pecker.schedules.replica.dispatching import Destination, Runs
-from celery_pecker.schedules.replica.shared_history import SharedHistory
+
+logger = logging.getLogger("celery_pecker.beat")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimant:
+    """One holder of claims: its entries, its tables, and the time there.
+
+    Where its slots go is not decided yet: threads that run entries in this process
+    report by that time.
+    """
+
+    app: Celery
+    beat_schedule: declarations.BeatSchedule
+    settings: Settings
+    kind: str
+    """'beat' or 'worker': they publish; 'local': it runs entries in its process."""
+    entries: list[Entry]
+    """What code declares for its kind."""
+    pace: UpkeepPace
+    database: Database
+    agenda: Agenda
+    repository: Repository
+    timekeeper: Timekeeper
+
+    @classmethod
+    def of(
+        cls,
+        app: Celery,
+        beat_schedule: declarations.BeatSchedule,
+        settings: Settings,
+        *,
+        kind: str,
+    ) -> Self:
+        """Return one for the entries of its kind; nothing is connected yet.
+
+        Raises:
+            Misconfigured: An entry cannot be read.
+
+        """
+        named = declarations.other_scheduler(app)
+        if named is not None and kind != "local":
+            logger.warning(
+                "pecker: beat_scheduler is %s: what that stores is not run here; import"
+                " it (celery -A proj pecker import --schedules), or run it by celery"
+                " -A proj beat -S pecker_bridge",
+                named,
+            )
+        mode = RunMode.LOCAL if kind == "local" else RunMode.DISPATCH
+        declared = declarations.entries(beat_schedule.schedule, app, conf=app.conf)
+        entries = [entry for entry in declared if entry.policy.run is mode]
+        pace = UpkeepPace(slack=settings.clock_slack, timeout=settings.database_timeout)
+        database = Database.of(settings)
+        agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
+        repository = Repository(
+            database, new_id(), kind=kind, keeps_reports=settings.history > 0
+        )
+        return cls(
+            app=app,
+            beat_schedule=beat_schedule,
+            settings=settings,
+            kind=kind,
+            entries=entries,
+            pace=pace,
+            database=database,
+            agenda=agenda,
+            repository=repository,
+            timekeeper=Timekeeper(SYSTEM, repository, agenda),
+        )
+
 
 LAST_BATCH = 0.4
 """Seconds that a stop waits for the batch in flight, so that a deploy loses no slot."""
@@ -176,3 +255,26 @@ class Replica:
             "missed": self.tally.missed,
             "last_turn": None if idle is None else round(idle, 3),
         }
+
+
+def answerer(
+    settings: Settings,
+    *,
+    alive: Callable[[], bool],
+    hostname: str,
+    outboxes: Mapping[str, Settings] | None = None,
+) -> Callable[[], Callable[[], None]]:
+    """Return what opens our port for Prometheus and probes, and returns its end.
+
+    What can be refused of it is refused here, before anything has started.
+    """
+    if not settings.metrics_port:
+        return lambda: lambda: None
+    from celery_pecker.surfaces import metrics  # noqa: PLC0415  # an extra
+
+    def begin() -> Callable[[], None]:
+        return metrics.serve(
+            settings, alive=alive, hostname=hostname, outboxes=outboxes
+        ).close
+
+    return begin

@@ -18,7 +18,7 @@ from celery_pecker.outbox.parallel_queries import ParallelQueries
 from celery_pecker.schedules.engine.model import Entry, Row
 from celery_pecker.schedules.engine.repository import CHUNK, Repository
 from celery_pecker.schedules.overview import Totals
-from celery_pecker.schedules.overview.details import (
+from celery_pecker.schedules.overview.slot_verdicts import (
     able,
     alive,
     count_of_schedulers,

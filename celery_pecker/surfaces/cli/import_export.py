@@ -21,7 +21,7 @@ from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.engine.model import Row
 from celery_pecker.schedules.engine.repository import CHUNK
-from celery_pecker.schedules.overview.details import alive, count_of_schedulers
+from celery_pecker.schedules.overview.slot_verdicts import alive, count_of_schedulers
 from celery_pecker.surfaces.cli.context import NO, Context, as_json, instant
 from celery_pecker.surfaces.cli.health import rows_of
 from celery_pecker.surfaces.cli.schedules_import import PEERS, Place, import_schedules

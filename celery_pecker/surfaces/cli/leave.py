@@ -15,7 +15,7 @@ from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.hosts import BoundedConnection
 from celery_pecker.kernel.sql import tables
-from celery_pecker.schedules.overview.details import alive, count_of_schedulers
+from celery_pecker.schedules.overview.slot_verdicts import alive, count_of_schedulers
 from celery_pecker.surfaces.cli.context import NO, YES, Context, as_json
 from celery_pecker.surfaces.cli.health import rows_of, summaries
 from celery_pecker.surfaces.cli.stored_schedules import stored_names

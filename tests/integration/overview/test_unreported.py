@@ -16,7 +16,7 @@ from celery_pecker.schedules.engine import repository
 from celery_pecker.schedules.engine.model import RunMode
 from celery_pecker.schedules.engine.upkeep import TERM
 from celery_pecker.schedules.history import Recorder, Report
-from celery_pecker.schedules.replica.claimant import Claimant
+from celery_pecker.schedules.replica.replica import Claimant
 from celery_pecker.testing.manual import ManualPecker
 from tests.integration.overview.conftest import SECOND, Stage, entry
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from celery_pecker.schedules.history import Report
 from celery_pecker.schedules.overview import EntryRow, SlotRow
-from celery_pecker.schedules.overview.details import alive, count_of_schedulers
 from celery_pecker.schedules.overview.explain import explain
 from celery_pecker.schedules.overview.model import (
     BadEnd,
@@ -22,6 +21,7 @@ from celery_pecker.schedules.overview.model import (
     PendingRow,
     ReplicaRow,
 )
+from celery_pecker.schedules.overview.slot_verdicts import alive, count_of_schedulers
 from celery_pecker.schedules.overview.verdicts import REPORTED, Explanation, Question
 
 SECOND = 1_000_000

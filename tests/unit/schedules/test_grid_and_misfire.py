@@ -7,7 +7,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celery_pecker.schedules.engine import grid, misfire
+from celery_pecker.schedules.engine import bounds, misfire
 from celery_pecker.schedules.engine.model import (
     NAMESPACE,
     Delivery,
@@ -27,7 +27,7 @@ def test_the_latest_slot_is_on_the_grid_and_the_last_not_after_now(
     anchor: int, period: int, now: int
 ) -> None:
     """A slot lies whole periods from the anchor, less than one before now."""
-    slot = grid.latest(anchor, period, now)
+    slot = bounds.latest(anchor, period, now)
     assert (slot - anchor) % period == 0
     assert slot <= now < slot + period
     assert upcoming(anchor, period, now) == slot + period
@@ -112,7 +112,7 @@ def test_looking_back_finds_the_latest_instant(now: int, gap: int) -> None:
     def following(last: int) -> int:
         return upcoming(0, gap, last)
 
-    assert misfire.latest_before(following, now) == grid.latest(0, gap, now)
+    assert misfire.latest_before(following, now) == bounds.latest(0, gap, now)
 
 
 def test_a_slot_runs_within_its_grace_and_deadline_only() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime, timedelta
 
-from celery_pecker.schedules.history.silent_processes import (
+from celery_pecker.schedules.history.life import (
     LONGEST_GAP,
     LOOK_INTERVAL,
     SILENT,

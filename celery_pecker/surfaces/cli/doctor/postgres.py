@@ -12,7 +12,7 @@ from celery_pecker.kernel.lease import SECOND
 from celery_pecker.kernel.rendering import render
 from celery_pecker.kernel.sql import tables
 from celery_pecker.schedules.declarations import other_scheduler
-from celery_pecker.schedules.overview.details import alive, differing
+from celery_pecker.schedules.overview.slot_verdicts import alive, differing
 from celery_pecker.surfaces.cli.context import Context
 from celery_pecker.surfaces.cli.doctor import judge
 from celery_pecker.surfaces.cli.doctor.finding import Finding, fail, ok, warn
