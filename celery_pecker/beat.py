@@ -14,22 +14,13 @@ import sys
 import threading
 from typing import Any
 
-from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.declared import refuse_misspelt
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.kernel.start_refused import StartRefused, refusing
 from celery_pecker.schedules.declarations import BeatSchedule
 from celery_pecker.schedules.engine.model import RunMode
-from celery_pecker.schedules.replica import (
-    LAST_BATCH,
-    Alarms,
-    Claimant,
-    Relays,
-    Replica,
-    answerer,
-    compose,
-)
+from celery_pecker.schedules.replica import Claimant, Process, compose
 
 logger = logging.getLogger(__name__)
 
@@ -64,9 +55,7 @@ class PeckerScheduler(BeatSchedule):
     """As many of these as one likes, on as many hosts: each slot is won once."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._replica: Replica | None = None
-        self._relays: Relays | None = None
-        self._alarms: Alarms | None = None
+        self._process: Process | None = None
         self._closed = False
         super().__init__(*args, **kwargs)
 
@@ -77,68 +66,43 @@ class PeckerScheduler(BeatSchedule):
             refuse_misspelt(self.app.conf)
             settings = Settings.read(self.app.conf, main=self.app.main)
             super().setup_schedule()
-            self._replica = compose(Claimant.of(self.app, self, settings, kind="beat"))
-            self._relays = Relays(self.app, kind="beat")
-            self._alarms = Alarms(
-                *(self.app, self, settings),
+            replica = compose(Claimant.of(self.app, self, settings, kind="beat"))
+            self._process = Process(
+                *(self.app, self, settings, [replica]),
                 kind="beat",
-                shut=self._replica.shut,
-                held=self._replica.held,
-                outboxes=self._relays.settings,
-            )
-            answer = answerer(
-                settings,
-                alive=self._alive,
                 hostname=f"beat@{socket.gethostname()}",
-                outboxes=self._relays.settings,
             )
-        local = len(self.schedule) - len(self._replica.entries)
+        local = len(self.schedule) - len(replica.entries)
         if local:
             logger.info(
                 "pecker: %d entries are run in workers (policy 'run': '%s'), not here",
                 local,
                 RunMode.LOCAL,
             )
-        self._replica.start()
-        self._relays.start()
-        self._alarms.start()
-        answer()  # until the process ends: there is nothing to do at its end
+        self._process.start()  # its port is open until the process ends
 
     def tick(self, *_args: Any, **_kwargs: Any) -> float:
         """Return how long beat's main thread may sleep; raise what the loop refused.
 
         A loop that ended untold ends the process too: silently alive is worse.
         """
-        if self._replica is not None and self._replica.failure is not None:
-            loop = self._replica.loop
-            if loop.failure is not None:
-                raise StartRefused(str(loop.failure)) from loop.failure
-            raise PeckerError(self._replica.failure)
+        if self._process is not None:
+            [replica] = self._process.replicas
+            if (refused := replica.loop.failure) is not None:
+                raise StartRefused(str(refused)) from refused
+            if replica.failure is not None:
+                raise PeckerError(replica.failure)
         return NAP
 
     def close(self) -> None:
         """Stop the loop; safe inside a signal handler, idempotent."""
         second, self._closed = self._closed, True
-        if self._replica is None:
+        if self._process is None:
             return
-        self._replica.stop()
-        if self._relays is not None:
-            self._relays.stop()
-        if self._alarms is not None:
-            self._alarms.stop()
+        self._process.stop()
         if second or threading.current_thread() is not threading.main_thread():
-            until = SYSTEM.monotonic() + LAST_BATCH
-            self._replica.join()
-            if self._relays is not None:
-                self._relays.join(max(until - SYSTEM.monotonic(), 0.0))
-            if self._alarms is not None:
-                self._alarms.join(max(until - SYSTEM.monotonic(), 0.0))
-            self._replica.close_history(LAST_WORDS)
-
-    def _alive(self) -> bool:
-        """Return whether every thread turns, servers or no servers."""
-        threads = (self._replica, self._relays)
-        return all(one is not None and one.alive for one in threads)
+            self._process.join()
+            self._process.close_history(LAST_WORDS)
 
     @property
     def info(self) -> str:

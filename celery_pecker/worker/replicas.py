@@ -14,7 +14,6 @@ from typing import Any
 from celery.platforms import EX_FAILURE
 from celery.worker import state
 
-from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.pools import kind_of
@@ -23,15 +22,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.kernel.workers import GLANCE, wait_for
 from celery_pecker.schedules.declarations import BeatSchedule
 from celery_pecker.schedules.local import LocalRunner, sends_events
-from celery_pecker.schedules.replica import (
-    LAST_BATCH,
-    Alarms,
-    Claimant,
-    Relays,
-    Replica,
-    answerer,
-    compose,
-)
+from celery_pecker.schedules.replica import Claimant, Process, Replica, compose
 
 logger = logging.getLogger("celery_pecker.worker")
 
@@ -45,30 +36,18 @@ class Replicas:
         self._runner: LocalRunner | None = None
         self._close: Callable[[], None] = lambda: None
         self._settings = Settings.read(worker.app.conf, main=worker.app.main)
-        self._all = self._composed(worker)
-        self._relays = Relays(worker.app, kind="worker")
-        self._alarms = Alarms(
-            worker.app,
-            self._beat_schedule,
-            self._settings,
+        self._beat_schedule = BeatSchedule(worker.app)
+        self._process = Process(
+            *(worker.app, self._beat_schedule, self._settings, self._composed()),
             kind="worker",
-            shut=self._all[0].shut,
-            held=lambda: {name for one in self._all for name in one.held()},
-            outboxes=self._relays.settings,
-        )
-        self._answer = answerer(
-            self._settings,
-            alive=self.alive,
             hostname=worker.hostname,
-            outboxes=self._relays.settings,
         )
         _look(self._settings)
 
-    def _composed(self, worker: Any) -> list[Replica]:
-        app, settings = worker.app, self._settings
-        beat_schedule = self._beat_schedule = BeatSchedule(worker.app)
+    def _composed(self) -> list[Replica]:
+        app, beat_schedule = self._worker.app, self._beat_schedule
         made = compose(
-            Claimant.of(app, beat_schedule, settings, kind="worker"),
+            Claimant.of(app, beat_schedule, self._settings, kind="worker"),
             ended=_end,
             note_other_definitions=self._begin_local,
             freeze_heap=self._freeze_heap,
@@ -88,9 +67,7 @@ class Replicas:
         A worker without such entries in its code has no replica for them until then.
         """
         if self._runner is None and not self._leaving:
-            local = self._local(self._all[0])
-            self._all = [*self._all, local]
-            local.start()
+            self._process.add(self._local(self._process.replicas[0]))
 
     def _local(self, made: Replica) -> Replica:
         """Return a replica that runs local entries, beside the one that publishes."""
@@ -125,19 +102,12 @@ class Replicas:
 
     def start(self) -> None:
         """Start all replicas: they compete."""
-        for replica in self._all:
-            replica.start()
-        self._relays.start()
-        self._alarms.start()
-        self._close = self._answer()
+        self._close = self._process.start()
 
     def leave(self) -> None:
         """Claim nothing more. Safe in a signal handler, idempotent."""
         self._leaving = True
-        for replica in self._all:
-            replica.stop()
-        self._relays.stop()
-        self._alarms.stop()
+        self._process.stop()
 
     def join(self, *, patient: bool) -> None:
         """Wait for the batches in flight: half a second at most, whatever hangs.
@@ -146,32 +116,23 @@ class Replicas:
         shutdown is requested.
         """
         self.leave()
-        until = SYSTEM.monotonic() + LAST_BATCH
-        for replica in self._all:
-            replica.join(max(until - SYSTEM.monotonic(), 0.0))
-        self._relays.join(max(until - SYSTEM.monotonic(), 0.0))
-        self._alarms.join(max(until - SYSTEM.monotonic(), 0.0))
+        self._process.join()
         if self._runner is not None:
             self._runner.stop()
             runner = self._runner
             wait_for(
                 lambda seconds: runner.join(seconds) or not runner.busy, patient=patient
             )
-        for replica in self._all:
-            replica.close_history(GLANCE)
+        self._process.close_history(GLANCE)
         close, self._close = self._close, lambda: None
         threading.Thread(target=close, daemon=True).start()  # it waits for a poll
 
-    def alive(self) -> bool:
-        """Return whether all loops turn, servers or no servers."""
-        return all(replica.alive for replica in self._all) and self._relays.alive
-
     def info(self) -> list[dict[str, Any]]:
         """Return what people may want to know, as JSON has it."""
-        replicas = [replica.info() for replica in self._all]
+        shown = self._process.info()
         if self._runner is not None:
-            replicas[-1]["runs"] = self._runner.stats()
-        return replicas + self._relays.info()
+            shown[len(self._process.replicas) - 1]["runs"] = self._runner.stats()
+        return shown
 
 
 def _look(settings: Settings) -> None:

@@ -10,25 +10,12 @@ never delays a local run.
 ``dispatching``     where won slots go, and what may hold entries back
 ``relays``          the threads that deliver outboxes
 ``alarms``          the threads that look for what is wrong, and send notices
+``process``         all of this in one process, and the port for Prometheus and probes
 ==================  =========================================================
 """
 
-from celery_pecker.schedules.replica.alarms import Alarms
 from celery_pecker.schedules.replica.compose import compose
-from celery_pecker.schedules.replica.relays import Relays
-from celery_pecker.schedules.replica.replica import (
-    LAST_BATCH,
-    Claimant,
-    Replica,
-    answerer,
-)
+from celery_pecker.schedules.replica.process import Process
+from celery_pecker.schedules.replica.replica import Claimant, Replica
 
-__all__ = [
-    "LAST_BATCH",
-    "Alarms",
-    "Claimant",
-    "Relays",
-    "Replica",
-    "answerer",
-    "compose",
-]
+__all__ = ["Claimant", "Process", "Replica", "compose"]

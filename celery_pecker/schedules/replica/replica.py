@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -255,26 +255,3 @@ class Replica:
             "missed": self.tally.missed,
             "last_turn": None if idle is None else round(idle, 3),
         }
-
-
-def answerer(
-    settings: Settings,
-    *,
-    alive: Callable[[], bool],
-    hostname: str,
-    outboxes: Mapping[str, Settings] | None = None,
-) -> Callable[[], Callable[[], None]]:
-    """Return what opens our port for Prometheus and probes, and returns its end.
-
-    What can be refused of it is refused here, before anything has started.
-    """
-    if not settings.metrics_port:
-        return lambda: lambda: None
-    from celery_pecker.surfaces import metrics  # noqa: PLC0415  # an extra
-
-    def begin() -> Callable[[], None]:
-        return metrics.serve(
-            settings, alive=alive, hostname=hostname, outboxes=outboxes
-        ).close
-
-    return begin

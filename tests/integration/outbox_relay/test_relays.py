@@ -14,8 +14,7 @@ from psycopg import conninfo
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.outbox import Outbox
-from celery_pecker.schedules.replica import Relays
-from celery_pecker.schedules.replica.relays import LOOK_INTERVAL
+from celery_pecker.schedules.replica.relays import LOOK_INTERVAL, Relays
 from celery_pecker.testing import eventually
 from tests.integration.outbox_relay.rows import column, record
 from tests.proxy import Proxy
