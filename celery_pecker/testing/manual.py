@@ -11,7 +11,7 @@ in that time, returning the messages that it would have sent::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Self
 
@@ -77,13 +77,8 @@ class RecordingPublisher:
         if self.unreachable:
             raise BrokerUnavailable
 
-    def prepare(self, names: Iterable[str]) -> None:
+    def prepare(self, entry: object) -> None:
         """Build nothing."""
-
-    def prepare_more(self, *, within: float) -> bool:
-        """Build nothing; nothing is left."""
-        del within
-        return False
 
     def publish(
         self, batch: Sequence[Dispatch], token: str, *, within: float = 0.0
@@ -130,16 +125,15 @@ class ManualPecker:
         history: int = 0,
         definitions: Definitions | None = None,
         kind: str = "beat",
+        publisher: RecordingPublisher | None = None,
     ) -> None:
         self.clock = clock or ManualClock()
-        self.publisher = RecordingPublisher()
+        self.publisher = publisher or RecordingPublisher()
         self._database = Database(dsn, schema=schema, timeout=10.0, role="test")
         holder = new_id()
         pace = pace or UpkeepPace()
-        agenda = Agenda(
-            entries_of(app) if isinstance(app, Celery) else app,
-            slack_us=int(pace.slack * SECOND),
-        )
+        entries = entries_of(app) if isinstance(app, Celery) else app
+        agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
         self.repository = repository = Repository(
             self._database, holder, kind=kind, now=self.clock.now
         )
@@ -160,6 +154,7 @@ class ManualPecker:
                 schema=schema,
                 holder=str(holder),
                 skew=2.0,
+                unbuilt={entry.name: entry for entry in entries},
             ),
             pending,
             gate or OpenGate(),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from celery_pecker.brokers.publisher.dispatch import Dispatch
 from celery_pecker.kernel.clock import from_us
@@ -30,20 +30,16 @@ def shown(instant_us: int) -> str:
 
 
 class Publisher(Protocol):
-    """The seam to the broker (celery_pecker.brokers.publisher)."""
+    """Where won slots go: the broker, or threads of this process."""
 
     def ensure(self) -> None:
         """Connect, or raise BrokerUnavailable."""
         ...
 
     def publish(self, batch: Sequence[Dispatch], token: str, *, within: float) -> None:
-        """Put the batch on the broker within so many seconds, or raise."""
+        """Put the batch on its way within so many seconds, or raise."""
         ...
 
-    def prepare(self, names: Iterable[str]) -> None:
-        """Build the messages of these entries, unless they are built."""
-        ...
-
-    def prepare_more(self, *, within: float) -> bool:
-        """Build others for so many seconds; return whether there is still more."""
+    def prepare(self, entry: Any) -> str | None:
+        """Make ready what can be made ready before a claim; return why it cannot."""
         ...

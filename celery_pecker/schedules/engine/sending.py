@@ -10,9 +10,10 @@ batches of which nothing was sent, or whose token makes the broker ignore a seco
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from celery_pecker import signals
 from celery_pecker.brokers.publisher.dispatch import Dispatch
@@ -44,9 +45,15 @@ class _PendingSlot:
 
 
 class Sending:
-    """Publishes slots; keeps, bounded, what may be tried again."""
+    """Publishes slots; keeps, bounded, what may be tried again.
 
-    def __init__(  # noqa: PLR0913  # its parts, and what a header says
+    Each entry's message is built before its first claim. Building takes about half a
+    millisecond: 20,000 entries that were all built before the first claim kept a
+    replica from its work for 25 seconds. What is due is built just before it is
+    claimed, the rest while nothing is due.
+    """
+
+    def __init__(  # noqa: PLR0913  # its parts, what a header says, what is to build
         self,
         publisher: Publisher,
         pending: PendingWrites,
@@ -57,7 +64,10 @@ class Sending:
         holder: str,
         skew: float,
         trace: Callable[[Slot], str | None] | None = None,
+        unbuilt: Mapping[str, Any] | None = None,
+        built: Callable[[], None] = lambda: None,
     ) -> None:
+        """Take entries of code as Celery has them; ``built``: called after the last."""
         self._publisher = publisher
         self._pending = pending
         self._timekeeper = timekeeper
@@ -66,6 +76,8 @@ class Sending:
         self._holder = holder
         self._skew = timedelta(seconds=skew)
         self._trace = trace
+        self._unbuilt = dict(unbuilt or {})
+        self._built = built
         self._kept: list[_PendingSlot] = []
         self._batches = 0
 
@@ -97,7 +109,7 @@ class Sending:
         None: none of them, as the broker went away; others may win their slots.
         """
         try:
-            self._publisher.prepare(names)
+            self._build(names)
             return self._unready(names)
         except BrokerUnavailable as error:
             logger.warning("pecker: broker went away, nothing claimed: %s", error)
@@ -105,9 +117,12 @@ class Sending:
 
     def prepare_more(self, *, within: float) -> bool:
         """Build other messages for so many seconds; return whether there are more."""
+        until = self._timekeeper.now() + within
         try:
-            if self._publisher.prepare_more(within=within):
-                return True
+            while self._unbuilt:
+                if self._timekeeper.now() >= until:
+                    return True
+                self._build_one(next(iter(self._unbuilt)))
             return self._stored is not None and self._stored.build_ahead()
         except BrokerUnavailable:
             return False  # reported before the next claim
@@ -136,6 +151,20 @@ class Sending:
             self._kept.remove(kept)
             sent += self._send(kept, now_us)
         return sent
+
+    def _build(self, names: Sequence[str]) -> None:
+        """Build the messages of entries of code, unless they are built."""
+        if not self._unbuilt:
+            return  # from then on this costs a wake-up nothing
+        for name in names:
+            if name in self._unbuilt:
+                self._build_one(name)
+
+    def _build_one(self, name: str) -> None:
+        self._publisher.prepare(self._unbuilt[name])
+        del self._unbuilt[name]
+        if not self._unbuilt:
+            self._built()
 
     def _unready(self, names: Sequence[str]) -> set[str]:
         """Build messages of stored entries; return those that cannot be sent now."""
@@ -180,6 +209,8 @@ class Sending:
         if not slots:
             return 0
         try:
+            # Also those that no claim of this process came before.
+            self._build([slot.entry.name for slot in slots])
             batch = [self._dispatch(slot) for slot in slots]
             left_us = min(slot.until_us for slot in slots) - now_us
             self._publisher.publish(batch, kept.token, within=left_us / SECOND)

@@ -26,7 +26,6 @@ from celery_pecker.schedules.replica.alarms import closed_databases_of
 from celery_pecker.schedules.replica.dispatching import (
     CombinedGate,
     Destination,
-    Prepared,
     RecordingGate,
     Runs,
     gate_of,
@@ -128,12 +127,7 @@ def compose(
     )
     pending = PendingWrites(repository)
     sending = Sending(
-        Prepared(
-            destination,
-            [claimant.beat_schedule.schedule[one.name] for one in claimant.entries],
-            _freeze_heap if freeze_heap else lambda: None,
-            clock=SYSTEM,
-        ),
+        destination,
         pending,
         timekeeper,
         stored,
@@ -141,6 +135,11 @@ def compose(
         holder=str(repository.holder),
         skew=settings.clock_skew,
         trace=tracing.hook(settings),
+        unbuilt={
+            one.name: claimant.beat_schedule.schedule[one.name]
+            for one in claimant.entries
+        },
+        built=_freeze_heap if freeze_heap else lambda: None,
     )
     gate = gate_of(settings, app)
     remembering = RecordingGate(gate)

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from celery import Celery
-from celery.beat import ScheduleEntry
 from kombu.utils.imports import symbol_by_name
 
-from celery_pecker.brokers.publisher.dispatch import Dispatch
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.gate import ALLOWED, Gate, OpenGate, held_by, is_answer
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.schedules.engine.publishing import Publisher
 
 
-class Destination(Protocol):
-    """Where won slots go: the broker, or threads of this process."""
-
-    def ensure(self) -> None:
-        """Connect, or raise BrokerUnavailable."""
-        ...
-
-    def publish(self, batch: Sequence[Dispatch], token: str, *, within: float) -> None:
-        """Put the batch on its way within so many seconds, or raise."""
-        ...
-
-    def prepare(self, entry: ScheduleEntry) -> str | None:
-        """Make ready what can be made ready before a claim; return why it cannot."""
-        ...
+class Destination(Publisher, Protocol):
+    """Where won slots go, for as long as a replica has it."""
 
     def forget(self, name: str) -> None:
         """Forget what was made ready for an entry."""
@@ -56,55 +43,6 @@ class Runs(Destination, Protocol):
     def take_missed(self) -> Counter[str]:
         """Return slots, by entry, taken and then not run, since last asked."""
         ...
-
-
-class Prepared:
-    """A way out that builds each entry's message before its first claim.
-
-    Building takes about half a millisecond: 20,000 entries that were all built before
-    the first claim kept a replica from its work for 25 seconds. What is due is built
-    just before it is claimed, the rest while nothing is due.
-    """
-
-    def __init__(
-        self,
-        destination: Destination,
-        entries: Iterable[ScheduleEntry],
-        prepared: Callable[[], None],
-        *,
-        clock: Clock,
-    ) -> None:
-        self._destination = destination
-        self._unprepared = {str(entry.name): entry for entry in entries}
-        self._prepared = prepared
-        self._clock = clock
-        self.ensure = destination.ensure
-
-    def publish(self, batch: Sequence[Dispatch], token: str, *, within: float) -> None:
-        """Publish, with the entries built that no claim of this process came before."""
-        self.prepare([dispatch.name for dispatch in batch])
-        self._destination.publish(batch, token, within=within)
-
-    def prepare(self, names: Iterable[str]) -> None:
-        """Build the messages of these entries, unless they are built."""
-        if not self._unprepared:
-            return  # from then on this costs a wake-up nothing
-        for name in names:
-            if name in self._unprepared:
-                self._prepare(name)
-
-    def prepare_more(self, *, within: float) -> bool:
-        """Build others for so many seconds; return whether there are more."""
-        until = self._clock.monotonic() + within
-        while self._unprepared and self._clock.monotonic() < until:
-            self._prepare(next(iter(self._unprepared)))
-        return bool(self._unprepared)
-
-    def _prepare(self, name: str) -> None:
-        self._destination.prepare(self._unprepared[name])
-        del self._unprepared[name]
-        if not self._unprepared:
-            self._prepared()
 
 
 HELD_FOR = 10.0
