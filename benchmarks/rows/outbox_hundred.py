@@ -21,8 +21,8 @@ from benchmarks.schedules.filled import drop
 from celery_pecker.kernel.clock import pause
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.migrations import migrate
-from celery_pecker.kernel.rendering import render
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.kernel.sql import render
 from celery_pecker.outbox import operations
 from celery_pecker.outbox.runs.messages import Messages
 from celery_pecker.runs import guard

@@ -20,7 +20,7 @@ from benchmarks.run import Run
 from benchmarks.schedules.filled import drop
 from benchmarks.sharding.field import OURS
 from celery_pecker.kernel.migrations import migrate
-from celery_pecker.kernel.rendering import render
+from celery_pecker.kernel.sql import render
 
 ROW = "sharding_flower"
 SHARDS, JOBS = 10_000, 200

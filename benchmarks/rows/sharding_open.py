@@ -22,7 +22,7 @@ from benchmarks.run import Run
 from benchmarks.sharding import ledger, ours
 from benchmarks.sharding.field import OURS, Field
 from celery_pecker import deadline
-from celery_pecker.kernel.rendering import render
+from celery_pecker.kernel.sql import render
 from celery_sharding.model import Options
 from celery_sharding.policies import as_json
 from celery_sharding.sweeper import sweep

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from benchmarks.results import Sample
-from celery_pecker.kernel.rendering import render
+from celery_pecker.kernel.sql import render
 
 PARTS = """
 select extract(epoch from job.planned_at - job.submitted_at),

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 from django.db import connections, transaction
 
-from celery_pecker.kernel.rendering import render
-from celery_pecker.kernel.sql import statements
+from celery_pecker.kernel.sql import render, statements
 
 R = TypeVar("R")
 SECONDS = 5

@@ -30,9 +30,8 @@ from celery_pecker.kernel.hosts import (
     BoundedConnection,
     parameters_of,
 )
-from celery_pecker.kernel.rendering import rendered, types_of
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.kernel.sql import OURS
+from celery_pecker.kernel.sql import OURS, rendered, types_of
 
 BEGIN, COMMIT = "begin", "commit"
 R = TypeVar("R")

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass
+from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Any, ClassVar, get_type_hints
 
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.kernel.suggestion import suggestion
 
 LONGEST = 3_600
 """Seconds: no wait and no slack is longer."""
@@ -174,3 +174,12 @@ class Declared:
             name = named.lower() if named != key else named
             if name.startswith(cls.PREFIX):
                 yield key, name
+
+
+def suggestion(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
+    """Return "; did you mean 'x'?" with at most three known names, or "".
+
+    ``cutoff``: how like they must be; higher where all names begin alike.
+    """
+    close = get_close_matches(name, {*known}, n=3, cutoff=cutoff)
+    return f"; did you mean {', '.join(map(repr, close))}?" if close else ""

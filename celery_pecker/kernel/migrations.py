@@ -22,8 +22,7 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.kernel.hosts import BoundedConnection
 from celery_pecker.kernel.refusals import MIGRATE
-from celery_pecker.kernel.rendering import render
-from celery_pecker.kernel.sql import Migration, migrations, statements
+from celery_pecker.kernel.sql import Migration, migrations, render, statements
 
 LATEST = migrations()[-1].version
 """The schema number that this code was written for."""

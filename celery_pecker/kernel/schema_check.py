@@ -10,7 +10,7 @@ from celery_pecker.kernel.errors import (
     SchemaOutdated,
 )
 from celery_pecker.kernel.refusals import MIGRATE
-from celery_pecker.kernel.rendering import render
+from celery_pecker.kernel.sql import render
 
 OLDEST = 140_000
 """date_bin() came with PostgreSQL 14."""

@@ -1,15 +1,39 @@
-"""Parts that live beside the pool of a worker."""
+"""Parts that live beside the pool of a worker, and what that pool is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from billiard import get_start_method
 from celery import bootsteps, signals
 from celery.utils.imports import symbol_by_name
 from celery.worker import state
 
 from celery_pecker.kernel.start_refused import refusing
+
+KINDS = {
+    "celery.concurrency.prefork": "prefork",
+    "celery.concurrency.thread": "threads",
+    "celery.concurrency.gevent": "gevent",
+    "celery.concurrency.eventlet": "eventlet",
+    "celery.concurrency.solo": "solo",
+}
+
+
+def kind_of(pool: Any) -> str:
+    """Return the kind of a pool class, that of its nearest known ancestor."""
+    for one in getattr(pool, "__mro__", ()):
+        if one.__module__ in KINDS:
+            return KINDS[one.__module__]
+    return str(pool)
+
+
+def spawns(worker: Any) -> bool:
+    """Return whether the processes of its pool are fresh interpreters."""
+    method = getattr(worker, "pool_start_method", "fork")  # new in Celery 5.7
+    return method != "fork" or get_start_method() != "fork"
+
 
 GLANCE = 0.25
 """Seconds between looks at whether what runs has ended, or is to end at once."""

@@ -24,9 +24,8 @@ from celery_pecker.kernel.connections import MAX_IDLE, Connections
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, SchemaOutdated
 from celery_pecker.kernel.refusals import MIGRATE
-from celery_pecker.kernel.rendering import rendered
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.kernel.sql import OURS
+from celery_pecker.kernel.sql import OURS, rendered
 from celery_pecker.outbox import hook
 from celery_pecker.outbox.model import TABLE, Entry, Mode
 from celery_pecker.outbox.sinks import Joined, Keeping, Using, Writing

@@ -26,8 +26,7 @@ from psycopg.rows import tuple_row
 
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import Misconfigured, Overtaken
-from celery_pecker.kernel.rendering import rendered
-from celery_pecker.kernel.sql import OURS
+from celery_pecker.kernel.sql import OURS, rendered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

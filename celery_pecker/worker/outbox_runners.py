@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery_pecker.kernel.pools import kind_of
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.kernel.workers import wait_for
+from celery_pecker.kernel.workers import kind_of, wait_for
 from celery_pecker.outbox.app import outboxes
 from celery_pecker.outbox.runs.service import DEFAULT
 from celery_pecker.schedules.local.outbox_runner import OutboxRunner

@@ -16,10 +16,9 @@ from celery.worker import state
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable
-from celery_pecker.kernel.pools import kind_of
 from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.kernel.workers import GLANCE, wait_for
+from celery_pecker.kernel.workers import GLANCE, kind_of, wait_for
 from celery_pecker.schedules.declarations import BeatSchedule
 from celery_pecker.schedules.local import LocalRunner, sends_events
 from celery_pecker.schedules.replica import Claimant, Process, Replica, compose

@@ -9,8 +9,8 @@ from celery import Celery
 from celery.signals import worker_shutdown
 
 from celery_pecker.kernel.declared import refuse_misspelt
-from celery_pecker.kernel.pools import kind_of, spawns
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.kernel.workers import kind_of, spawns
 from celery_pecker.outbox.app import outboxes
 from celery_pecker.outbox.runs.messages import Messages
 from celery_pecker.outbox.runs.service import DEFAULT

@@ -18,8 +18,7 @@ from celery.utils.nodenames import worker_direct
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.once_a_minute import OnceAMinute
-from celery_pecker.kernel.pools import kind_of, spawns
-from celery_pecker.kernel.workers import GLANCE, PartStep, is_cold
+from celery_pecker.kernel.workers import GLANCE, PartStep, is_cold, kind_of, spawns
 from celery_sharding import flow
 from celery_sharding.errors import DatabaseUnavailable, Misconfigured
 from celery_sharding.ledger import Ledger, at

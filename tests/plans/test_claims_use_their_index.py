@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from celery_pecker.kernel.rendering import render
-from celery_pecker.kernel.sql import statements
+from celery_pecker.kernel.sql import render, statements
 
 STORED = 50_000
 

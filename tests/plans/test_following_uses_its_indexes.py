@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from celery_pecker.kernel.rendering import render
-from celery_pecker.kernel.sql import statements
+from celery_pecker.kernel.sql import render, statements
 
 STORED = 50_000
 

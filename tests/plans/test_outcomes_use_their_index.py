@@ -9,8 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from celery_pecker.kernel.rendering import render
-from celery_pecker.kernel.sql import statements
+from celery_pecker.kernel.sql import render, statements
 from tests.plans.test_claims_use_their_index import explain
 
 FILL = b"""

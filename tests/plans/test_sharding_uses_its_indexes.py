@@ -8,8 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from celery_pecker.kernel.rendering import render
-from celery_pecker.kernel.sql import statements
+from celery_pecker.kernel.sql import render, statements
 
 PACKAGE = "celery_sharding"
 JOBS, SHARDS, OLD = 200, 200, 10_000

@@ -20,8 +20,7 @@ from celery import Celery
 from celery_pecker.kernel.adapters import adapter_of, drive
 from celery_pecker.kernel.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.clock import to_us
-from celery_pecker.kernel.rendering import render
-from celery_pecker.kernel.sql import statements
+from celery_pecker.kernel.sql import render, statements
 from celery_pecker.schedules.stored.edit_plan import Edit
 from celery_pecker.schedules.stored.renaming import Renaming
 from celery_pecker.schedules.stored.rows import Current, Reading

@@ -14,7 +14,7 @@ from typing import Any
 from billiard import current_process
 from celery import current_app, signals
 
-from celery_pecker.kernel.pools import kind_of, spawns
+from celery_pecker.kernel.workers import kind_of, spawns
 from throttle.exchange.process import this_process
 from throttle.meter import meter
 from throttle.worker.running import RUN

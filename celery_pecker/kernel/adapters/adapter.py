@@ -13,8 +13,7 @@ from celery_pecker.kernel.errors import (
     TransactionAborted,
 )
 from celery_pecker.kernel.refusals import MIGRATE
-from celery_pecker.kernel.rendering import rendered
-from celery_pecker.kernel.sql import OURS
+from celery_pecker.kernel.sql import OURS, rendered
 
 T = TypeVar("T")
 

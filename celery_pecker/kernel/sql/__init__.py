@@ -7,9 +7,9 @@ shows: written once, it serves everyone. It leads because a trailing comment is 
 off there (``track_activity_query_size``).
 
 ``{schema}`` stands for the configured schema, quoted; it is put into a statement's
-text once, when a database seam is made. Setting ``search_path`` instead would leak to
-other clients behind a transaction pooler, and tests need it free to shadow
-``clock_timestamp()``.
+text once, when a database seam is made, and nothing else ever is. Setting
+``search_path`` instead would leak to other clients behind a transaction pooler, and
+tests need it free to shadow ``clock_timestamp()``.
 
 What several statements share stands once, as a part with a label like
 ``/* part:clock */``, and ``{clock}`` in a statement stands for it; ``$1`` of a part is
@@ -24,11 +24,13 @@ a ``sql`` package of their own; the line of migrations is this one for all.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import LiteralString, NamedTuple
+
+from psycopg import sql
 
 OURS = "celery_pecker"
 PART = "part"
@@ -125,3 +127,26 @@ def migrations() -> tuple[Migration, ...]:
             Migration(int(named[1]), named[2], int(readable[1]), text.strip())
         )
     return tuple(numbered)
+
+
+def render(text: str, schema: str) -> LiteralString:
+    """Return a statement or migration with its schema named.
+
+    LiteralString is honest: the text comes from our own files, and the schema is
+    quoted as an identifier.
+    """
+    quoted = sql.Identifier(schema).as_string(None)
+    return text.replace("{schema}", quoted)
+
+
+@cache
+def rendered(package: str, schema: str) -> Mapping[str, LiteralString]:
+    """Return the statements of a package by label, with their schema named."""
+    texts = statements(package).items()
+    return MappingProxyType({label: render(text, schema) for label, text in texts})
+
+
+def types_of(text: str) -> Sequence[str]:
+    """Return the types of a copy's columns, as its comment says."""
+    _, types, rest = text.partition("-- types: ")
+    return rest.partition("\n")[0].split() if types else ()

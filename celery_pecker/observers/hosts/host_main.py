@@ -27,9 +27,8 @@ from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.hosts import BoundedConnection
 from celery_pecker.kernel.loop import Loop
-from celery_pecker.kernel.rendering import render
 from celery_pecker.kernel.schema_check import check_schema
-from celery_pecker.kernel.sql import statements
+from celery_pecker.kernel.sql import render, statements
 from celery_pecker.kernel.wakeup import Wakeup
 from celery_pecker.observers.hosts import capacity
 from celery_pecker.observers.hosts.child import load

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from celery_pecker.kernel.suggestion import suggestion
+from celery_pecker.kernel.declared import suggestion
 from celery_pecker.schedules.overview.model import (
     BadEnd,
     EntryDetail,

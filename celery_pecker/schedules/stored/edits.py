@@ -23,8 +23,7 @@ from celery_pecker.kernel.errors import (
     UnknownSchedule,
     VersionConflict,
 )
-from celery_pecker.kernel.rendering import render
-from celery_pecker.kernel.sql import statements
+from celery_pecker.kernel.sql import render, statements
 from celery_pecker.schedules.stored.edit_plan import (
     RIVALS,
     Edit,

@@ -12,8 +12,8 @@ import click
 
 from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.clock import from_us
+from celery_pecker.kernel.declared import suggestion
 from celery_pecker.kernel.errors import PeckerError, UnknownSchedule
-from celery_pecker.kernel.suggestion import suggestion
 from celery_pecker.schedules import Schedules
 from celery_pecker.schedules.declarations import BeatSchedule, entries
 from celery_pecker.schedules.engine.model import Entry

@@ -10,7 +10,7 @@ from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.kernel.rendering import render
+from celery_pecker.kernel.sql import render
 from celery_pecker.schedules.overview.explain import explain as answer
 from celery_pecker.schedules.overview.verdicts import Question
 from celery_pecker.surfaces.cli.context import NO, Context, as_json

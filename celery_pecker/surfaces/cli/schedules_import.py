@@ -21,8 +21,7 @@ from rich.progress import Progress
 from celery_pecker.calendars.checks import zone_of
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
-from celery_pecker.kernel.rendering import render
-from celery_pecker.kernel.sql import statements
+from celery_pecker.kernel.sql import render, statements
 from celery_pecker.schedules import Schedules
 from celery_pecker.surfaces.cli.actions import current_user
 from celery_pecker.surfaces.cli.context import NO, Context

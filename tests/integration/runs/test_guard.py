@@ -16,8 +16,7 @@ from celery_pecker import deadline, runs
 from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.kernel.errors import Overtaken
-from celery_pecker.kernel.rendering import render
-from celery_pecker.kernel.sql import statements
+from celery_pecker.kernel.sql import render, statements
 from celery_pecker.runs import headers
 from celery_pecker.schedules.engine.model import task_id
 from celery_pecker.schedules.history import Report

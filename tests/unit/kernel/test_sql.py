@@ -11,8 +11,7 @@ import pytest
 
 import celery_pecker
 import celery_sharding
-from celery_pecker.kernel.rendering import render
-from celery_pecker.kernel.sql import _labelled, migrations, statements
+from celery_pecker.kernel.sql import _labelled, migrations, render, statements
 from tests.parsed import parse_file
 
 HOUSES = {

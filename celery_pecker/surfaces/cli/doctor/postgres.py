@@ -9,8 +9,7 @@ from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured, PeckerError
 from celery_pecker.kernel.lease import SECOND
-from celery_pecker.kernel.rendering import render
-from celery_pecker.kernel.sql import tables
+from celery_pecker.kernel.sql import render, tables
 from celery_pecker.schedules.declarations import other_scheduler
 from celery_pecker.schedules.overview.slot_verdicts import alive, differing
 from celery_pecker.surfaces.cli.context import Context
