@@ -35,7 +35,7 @@ from kombu.exceptions import EncodeError
 from kombu.utils.json import dumps
 
 from celery_pecker import deadline
-from celery_pecker.brokers.publisher.stored_messages import entities
+from celery_pecker.brokers.publisher import entities
 from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.errors import NotRecorded

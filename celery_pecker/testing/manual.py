@@ -17,7 +17,7 @@ from typing import Self
 
 from celery import Celery
 
-from celery_pecker.brokers.publisher.dispatch import Dispatch
+from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.kernel.clock import from_us, new_id, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain

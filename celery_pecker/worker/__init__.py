@@ -32,7 +32,7 @@ from typing import Any
 
 from celery import Celery, signals
 
-from celery_pecker.brokers.redis.guard.step import RedisGuardStep
+from celery_pecker.brokers.redis.guard_step import RedisGuardStep
 from celery_pecker.kernel import hidden_settings
 from celery_pecker.worker import remote_control
 from celery_pecker.worker.steps import (

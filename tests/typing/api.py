@@ -32,7 +32,7 @@ from celery_pecker import (
     current_run,
     deadline,
 )
-from celery_pecker.brokers.publisher.dispatch import Dispatch
+from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.calendars import (
     CalendarSchedule,
     Cron,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 from celery import Celery, signals
 
-from celery_pecker.brokers.redis.guard.step import RedisGuardStep
+from celery_pecker.brokers.redis.guard_step import RedisGuardStep
 from celery_pecker.kernel import hidden_settings
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from celery_pecker.brokers.publisher.connection import BrokerConnection
-from celery_pecker.brokers.publisher.dispatch import Dispatch
+from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.brokers.publisher.message_template import MessageTemplate
 from celery_pecker.brokers.stored_message import Message
 

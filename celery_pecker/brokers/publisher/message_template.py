@@ -9,10 +9,11 @@ for each message, so nothing that a user wrote can equal one.
 
 from __future__ import annotations
 
+import numbers
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from amqp.exceptions import AMQPError
@@ -21,11 +22,75 @@ from celery.result import denied_join_result
 from kombu.messaging import Producer
 
 from celery_pecker.brokers.publisher.connection import BrokerConnection
-from celery_pecker.brokers.publisher.expiry import Expiry
 from celery_pecker.brokers.publisher.lanes import NoTemplate, Unbuildable
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.errors import BrokerUnavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What Celery writes into a message that expires."""
+
+    header: str
+    """`headers['expires']`: what a worker compares with its clock."""
+    milliseconds: str
+    """The property `expiration`: what RabbitMQ counts down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expiry:
+    """The `expires` that an entry has by itself, by its options or by its task's."""
+
+    seconds: float | None = None
+    until: datetime | None = None
+    text: str | None = None
+    """`until` as the user wrote it."""
+    timezone: tzinfo
+
+    @classmethod
+    def of(cls, app: Any, entry: ScheduleEntry) -> Expiry:
+        """Return what Celery would take `expires` from, in Celery's order."""
+        options = dict(entry.options or {})
+        task = app.tasks.get(entry.task)
+        if task is not None:
+            options = {**task._get_exec_options(), **options}  # noqa: SLF001 (as apply_async does)
+        own = options.get("expires")
+        if own is None:
+            return cls(timezone=app.timezone)
+        if isinstance(own, numbers.Real):
+            return cls(seconds=float(own), timezone=app.timezone)
+        if isinstance(own, datetime):
+            return cls(until=own, text=own.isoformat(), timezone=app.timezone)
+        msg = f"option 'expires' is {own!r}"
+        if not isinstance(own, str):
+            raise NoTemplate(msg)
+        try:
+            until = datetime.fromisoformat(own)
+        except ValueError:
+            raise NoTemplate(msg) from None
+        return cls(until=until, text=own, timezone=app.timezone)
+
+    def stamp(self, now: datetime, expires: datetime | None) -> Stamp | None:
+        """Return what to write for a slot that expires then, or by this option."""
+        until, text = self.until, self.text
+        if expires is not None:
+            until, text = expires, expires.isoformat()
+        if until is not None and text is not None:
+            # Celery takes an instant without a zone for UTC
+            aware = until if until.tzinfo else until.replace(tzinfo=UTC)
+            left = (aware - now).total_seconds()
+            return Stamp(text, _milliseconds(left))
+        if self.seconds is None:
+            return None
+        instant = (now + timedelta(seconds=self.seconds)).astimezone(self.timezone)
+        return Stamp(instant.isoformat(), _milliseconds(self.seconds))
+
+
+def _milliseconds(seconds: float) -> str:
+    # Celery says 0 of an instant in the past, kombu cuts off, not rounds.
+    return str(int(max(seconds, 0) * 1000))
+
 
 UNREADABLE: tuple[type[BaseException], ...] = (
     *(ValueError, TypeError, LookupError, AttributeError, OverflowError),

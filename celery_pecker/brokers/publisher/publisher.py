@@ -11,8 +11,8 @@ from celery.beat import ScheduleEntry, Scheduler
 
 from celery_pecker.brokers.publisher.bulk_lanes import FastLane
 from celery_pecker.brokers.publisher.connection import BrokerConnection
-from celery_pecker.brokers.publisher.dispatch import Dispatch, names_in
 from celery_pecker.brokers.publisher.lanes import (
+    Dispatch,
     Lane,
     LaneRefused,
     LaneVerdict,
@@ -20,6 +20,7 @@ from celery_pecker.brokers.publisher.lanes import (
     SignalReceivers,
     Unbuildable,
     entry_reason,
+    names_in,
 )
 from celery_pecker.brokers.publisher.message_template import (
     UNREADABLE,

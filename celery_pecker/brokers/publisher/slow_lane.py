@@ -20,7 +20,7 @@ from celery.beat import ScheduleEntry, Scheduler
 from kombu.exceptions import EncodeError
 
 from celery_pecker.brokers.publisher.connection import BrokerConnection
-from celery_pecker.brokers.publisher.dispatch import Dispatch
+from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.brokers.publisher.message_template import for_slot
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.errors import BrokerUnavailable

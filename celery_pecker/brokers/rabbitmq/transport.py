@@ -116,7 +116,7 @@ class RabbitMQ(Transport):
 
     name = "rabbitmq"
     lane = "celery_pecker.brokers.rabbitmq.lane:RabbitLane"
-    stored = "celery_pecker.brokers.rabbitmq.stored:StoredRabbit"
+    stored = "celery_pecker.brokers.rabbitmq.lane:StoredRabbit"
     classes = (kombu.transport.pyamqp.Transport, kombu.transport.pyamqp.SSLTransport)
     ends_batch = kombu.transport.pyamqp.Transport.channel_errors
     blocked = False

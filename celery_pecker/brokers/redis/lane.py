@@ -24,10 +24,18 @@ from kombu.utils.json import JSONEncoder, dumps
 
 from celery_pecker.brokers.publisher.bulk_lanes import FastLane
 from celery_pecker.brokers.publisher.connection import BrokerConnection
-from celery_pecker.brokers.publisher.dispatch import SAMPLE, Dispatch, names_in
-from celery_pecker.brokers.publisher.expiry import Expiry
-from celery_pecker.brokers.publisher.lanes import LaneRefused, NoTemplate
-from celery_pecker.brokers.publisher.message_template import MessageTemplate, Route
+from celery_pecker.brokers.publisher.lanes import (
+    SAMPLE,
+    Dispatch,
+    LaneRefused,
+    NoTemplate,
+    names_in,
+)
+from celery_pecker.brokers.publisher.message_template import (
+    Expiry,
+    MessageTemplate,
+    Route,
+)
 from celery_pecker.brokers.publisher.transport import BatchRefused, ScriptRefused
 from celery_pecker.brokers.redis.script import RedisScript
 from celery_pecker.kernel.clock import new_tag

@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from celery_pecker.brokers.publisher.dispatch import Dispatch
+from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.kernel.clock import from_us
 
 Errors = Mapping[str, str]

@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 from celery_pecker import signals
-from celery_pecker.brokers.publisher.dispatch import Dispatch
+from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.kernel.lease import SECOND

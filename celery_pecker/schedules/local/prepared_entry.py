@@ -12,7 +12,7 @@ from celery.utils.saferepr import saferepr
 from kombu.exceptions import SerializationError
 from kombu.serialization import dumps, loads
 
-from celery_pecker.brokers.publisher.dispatch import Dispatch
+from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import Misconfigured
 

@@ -19,7 +19,7 @@ from celery import Celery, states
 from celery.beat import ScheduleEntry
 
 from celery_pecker import deadline, signals
-from celery_pecker.brokers.publisher.dispatch import Dispatch, names_in
+from celery_pecker.brokers.publisher.lanes import Dispatch, names_in
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import BrokerUnavailable, NotStarted

@@ -19,7 +19,7 @@ from kombu.common import maybe_declare
 from kombu.utils.json import loads
 from psycopg.rows import dict_row
 
-from celery_pecker.brokers.publisher.stored_messages.entities import decode
+from celery_pecker.brokers.publisher.entities import decode
 from celery_pecker.outbox import Outbox
 from tests.contract.outbox.shapes import calls, canvases
 from tests.contract.publisher.cases import make_app

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from celery_pecker.brokers.publisher.dispatch import Dispatch
+from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.kernel.clock import SYSTEM, from_us, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured

@@ -12,7 +12,7 @@ from celery import Celery
 from celery.beat import ScheduleEntry
 from celery.schedules import schedule
 
-from celery_pecker.brokers.publisher.dispatch import Dispatch
+from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.schedules.engine.model import task_id
 from celery_pecker.schedules.history import Report

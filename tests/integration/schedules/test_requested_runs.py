@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from celery.schedules import crontab
 
-from celery_pecker.brokers.publisher.dispatch import Dispatch
+from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import DatabaseUnavailable, PublishUncertain
 from celery_pecker.schedules.engine.model import task_id

@@ -9,8 +9,7 @@ import pytest
 from kombu import Connection, Exchange, Queue
 from redis import Redis
 
-from celery_pecker.brokers.redis.guard.guard import settle
-from celery_pecker.brokers.redis.guard.held import Disposition, Held
+from celery_pecker.brokers.redis.guard import Disposition, Held, settle
 from celery_pecker.kernel.clock import SYSTEM
 
 ROUTED = Queue("routed", Exchange("orders", type="direct"), routing_key="new")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kombu import Exchange, Queue, binding
 
-from celery_pecker.brokers.publisher.stored_messages.entities import decode, encode
+from celery_pecker.brokers.publisher.entities import decode, encode
 
 MANY: Any = [
     binding(Exchange("q"), "r"),

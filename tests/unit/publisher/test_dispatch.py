@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from celery_pecker.brokers.publisher.dispatch import Dispatch, names_in
+from celery_pecker.brokers.publisher.lanes import Dispatch, names_in
 
 
 def slots(**ids: str) -> list[Dispatch]:

@@ -11,8 +11,8 @@ from celery import Celery
 from celery.beat import ScheduleEntry
 from celery.schedules import schedule
 
-from celery_pecker.brokers.publisher.expiry import Expiry, Stamp
 from celery_pecker.brokers.publisher.lanes import NoTemplate
+from celery_pecker.brokers.publisher.message_template import Expiry, Stamp
 
 NOW = datetime(2026, 10, 25, 0, 30, 0, 250_000, tzinfo=UTC)
 

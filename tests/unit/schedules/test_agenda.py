@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from celery_pecker.brokers.publisher.dispatch import Dispatch
+from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.schedules.engine.agenda import STAGGER_US, Agenda
 from celery_pecker.schedules.engine.model import (
     ClaimedSlot,

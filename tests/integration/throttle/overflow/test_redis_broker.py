@@ -10,7 +10,7 @@ import pytest
 import redis
 from redis.commands.core import Script
 
-from celery_pecker.brokers.redis.guard.guard import RedisGuard
+from celery_pecker.brokers.redis.guard import RedisGuard
 from tests.integration.throttle.overflow.desk import Desk
 from throttle.clock import now
 

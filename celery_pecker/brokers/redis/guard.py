@@ -1,23 +1,138 @@
-"""The guard of one worker: see the package."""
+"""A worker lives through a restart of Redis, and so does what it holds.
+
+Celery's worker on Redis holds messages: those that it runs with a late
+acknowledgement, and those that it fetched ahead. kombu keeps them in the hash
+`unacked` under their delivery tag. When the connection breaks, Celery 5.7 closes the
+channel twice; the second time kombu tries to give the held messages back over a
+connection that has no address any more, raises an AttributeError that counts as no
+connection error, and the worker exits.
+
+The guard takes the held messages over before the channel is closed, and settles each
+one over the next connection, by its tag:
+
+* not started: given back to its queue, in its old order, exactly once;
+* running, or in the hands of a pool that cannot return it: kept. No other worker gets
+  it from us, and when it ends (or starts, with an early acknowledgement) its
+  acknowledgement goes over the new connection;
+* acknowledged or rejected while Redis was away: that is done now;
+* taken out of the queue, but not yet in `unacked` when Redis died: put back;
+* not there any more (Redis came back without its data) or fetched by another worker
+  since (the visibility timeout ran out): left alone.
+
+What is left: a message that Redis handed out in the very answer that never arrived is
+lost (kombu fetches with BRPOP). A replica that takes over without the last writes may
+hand out again what was running. A task longer than the visibility timeout is handed
+out again, as always on Redis. A worker that ends while Redis is away leaves its
+messages to the visibility timeout. Channels other than the one that tasks come from
+(a consumer step of the user's) are not guarded.
+
+Nothing is patched for the whole process: the guard hangs on one consumer and on the
+channel it consumes from, and ends with them.
+
+On a broken connection Celery empties its own lists of what waits, and asks the pool to
+drop what no process has accepted. Only prefork can; threads, greenlets and solo go on
+with all they were given.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
 from importlib.resources import files
 from itertools import islice
 from typing import Any
 
+from celery.concurrency.prefork import TaskPool as Prefork
 from kombu.transport import redis as transport
 from kombu.utils.json import dumps
 from redis.exceptions import ResponseError
 
-from celery_pecker.brokers.redis.guard import held as pools
-from celery_pecker.brokers.redis.guard.held import SETTLED_BY_US, Disposition, Held
 from celery_pecker.kernel.clock import SYSTEM
+
+
+class Disposition(StrEnum):
+    """What becomes of a held message over the next connection."""
+
+    OPEN = "open"
+    """Not decided: the pool has not been asked yet."""
+    KEPT = "kept"
+    """The pool has it; its own acknowledgement will decide."""
+    DONE = "done"
+    """Acknowledged or rejected: forgotten by Redis."""
+    BACK = "back"
+    """Not started: first in its queue again."""
+    LAST = "last"
+    """Rejected by a run that asks for another one: last in its queue."""
+
+
+SETTLED_BY_US = frozenset({Disposition.DONE, Disposition.BACK, Disposition.LAST})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A message of a lost connection."""
+
+    tag: str
+    message: Any
+    lost_at: float
+    """Seconds since 1970, as kombu stamps deliveries: a later stamp is another's."""
+    disposition: Disposition = Disposition.OPEN
+    request: Any = None
+    """Celery's request, if the message was handed to the pool."""
+    recorded: bool = True
+    """False if the connection broke between the fetch and the record in `unacked`."""
+
+
+def sent_jobs(pool: Any) -> list[Any]:
+    """Return jobs on their way to a process: written, or begun, not yet accepted.
+
+    Celery drops these too, but the process runs what arrives. To be asked before the
+    pool is flushed.
+    """
+    return [
+        job
+        for job in _jobs(pool).values()
+        if not job._accepted and job._write_to is not None  # noqa: SLF001
+    ]
+
+
+def put_back(pool: Any, jobs: list[Any]) -> None:
+    """Return to the pool those of the jobs that a live process will run.
+
+    Without this their acceptance and their result are thrown away, a message that is
+    running would count as not started, and its process as idle.
+    """
+    if not jobs:
+        return
+    billiard = pool._pool  # noqa: SLF001
+    for job in jobs:
+        process = job._write_to  # noqa: SLF001
+        if not job.ready() and process._is_alive():  # noqa: SLF001
+            billiard._cache.setdefault(job._job, job)  # noqa: SLF001
+            billiard._busy_workers.add(process.inqW_fd)  # noqa: SLF001
+
+
+def pool_has(pool: Any, request: Any) -> bool:
+    """Return whether the pool runs the request or will run it."""
+    if request._already_cancelled or request._apply_result is None:  # noqa: SLF001
+        # Terminated because the connection broke; or it never came to the pool.
+        return False
+    if not isinstance(pool, Prefork):
+        return True
+    job = request._apply_result()  # noqa: SLF001 — a weak reference
+    return job is not None and job._job in _jobs(pool)  # noqa: SLF001
+
+
+def _jobs(pool: Any) -> dict[int, Any]:
+    if not isinstance(pool, Prefork):
+        return {}
+    billiard: Any = getattr(pool, "_pool", None)
+    return billiard._cache if billiard is not None else {}  # noqa: SLF001
+
 
 logger = logging.getLogger("celery_pecker.worker")
 
@@ -163,12 +278,12 @@ class RedisGuard:
         # Around Celery's own clearing of buckets, timers, semaphore and pool: before
         # it, a message may still be started; after it, the pool knows what it has.
         pool = self._worker.pool
-        sent = pools.sent(pool)
+        sent = sent_jobs(pool)
         go_on()
-        pools.put_back(pool, sent)
+        put_back(pool, sent)
         for tag, held in self._held.items():
             if held.disposition not in SETTLED_BY_US:
-                keep = held.request is not None and pools.has(pool, held.request)
+                keep = held.request is not None and pool_has(pool, held.request)
                 disposition = Disposition.KEPT if keep else Disposition.BACK
                 self._held[tag] = replace(held, disposition=disposition)
                 if not keep:

@@ -1,4 +1,14 @@
-"""Send stored messages by whatever broker there is."""
+"""Put messages that were built and stored earlier on the broker.
+
+Celery built them at the call, so nothing of Celery's is called here: no router, no
+serializer, no signal. What is added is what only the moment of sending knows: the
+delivery tag, and how long the message may still wait in the broker.
+
+- *together*: many messages in one go. On Redis one script under the batch's token, all
+  or nothing; on RabbitMQ with confirms.
+- *alone*: one message, by the same script under a token of its own where that is
+  possible, else by kombu's channel. So one that is refused is known by name.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +20,8 @@ from kombu.utils.json import loads
 
 from celery_pecker.brokers.publisher.bulk_lanes import Pushed, StoredLane
 from celery_pecker.brokers.publisher.connection import BrokerConnection
+from celery_pecker.brokers.publisher.entities import decode
 from celery_pecker.brokers.publisher.message_template import UNREADABLE
-from celery_pecker.brokers.publisher.stored_messages.entities import decode
 from celery_pecker.brokers.publisher.transport import BatchRefused, ScriptRefused
 from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import SYSTEM, Clock

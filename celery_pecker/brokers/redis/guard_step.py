@@ -27,6 +27,6 @@ class RedisGuardStep(bootsteps.StartStopStep):
         """Watch the worker's consumer."""
         # Not before it is known that Redis is the broker: kombu's transport for it is
         # nothing that a worker on RabbitMQ should load.
-        from celery_pecker.brokers.redis.guard.guard import RedisGuard  # noqa: PLC0415
+        from celery_pecker.brokers.redis.guard import RedisGuard  # noqa: PLC0415
 
         RedisGuard(parent).watch()
