@@ -76,9 +76,7 @@ class Tables:
 
     def find(self, label: str, **params: object) -> list[Finding]:
         """Return what a statement finds."""
-        rows = self.database.run(label, **params)
-        names = ("subject", "since", "number", "detail", "about")
-        return [Finding(**dict(zip(names, row, strict=True))) for row in rows]
+        return found(self.database, label, **params)
 
     def stored_slots(
         self, rule: Rule, after: float, names: tuple[str, str]
@@ -180,6 +178,13 @@ class Tables:
             first=first,
             most=most,
         )
+
+
+def found(database: Database, label: str, **params: object) -> list[Finding]:
+    """Return what a statement finds."""
+    rows = database.run(label, **params)
+    names = ("subject", "since", "number", "detail", "about")
+    return [Finding(**dict(zip(names, row, strict=True))) for row in rows]
 
 
 def _notice(values: dict[str, Any]) -> Notice:

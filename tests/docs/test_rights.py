@@ -23,7 +23,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules import Schedules
 from celery_pecker.schedules.engine.repository import Repository
 from celery_pecker.schedules.replica.alarms import Alarms
-from celery_pecker.surfaces.cli.doctor.postgres import NEEDED
+from celery_pecker.surfaces.findings.postgres import NEEDED
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualPecker
 from celery_sharding.ledger import at

@@ -28,8 +28,8 @@ GUARDS = (
     ),
     Guard(
         "passwords: libpq's own words of what is no DSN are not printed by doctor",
-        "parameters_of(context.settings.dsn)",
-        "conninfo.conninfo_to_dict(context.settings.dsn)",
+        "parameters_of(project.settings.dsn)",
+        "conninfo.conninfo_to_dict(project.settings.dsn)",
         f"{PASSWORDS}::test_doctor_refuses_what_is_no_dsn",
     ),
     Guard(

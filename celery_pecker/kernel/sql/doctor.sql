@@ -48,19 +48,33 @@ limit 20
 
 /* celery_pecker:examine_locks */
 -- Transactions that have held locks of a table, or of rows of it, for more than a moment:
--- claims pass over such rows. Who has no right to see other sessions sees no query.
-with {clock}
-select session.pid, session.usename, session.application_name, session.state,
+-- claims pass over such rows; and whatever one of our processes waits for. Who has no right
+-- to see other sessions sees no query.
+with {clock},
+blocking as materialized (
+    select unnest(pg_blocking_pids(waiting.pid)) as pid
+    from pg_stat_activity as waiting
+    where waiting.wait_event_type = 'Lock'
+        and waiting.application_name ~ '^(celery_pecker|celery_sharding):'
+)
+select session.pid, coalesce(session.usename, '') as "user",
+       coalesce(session.application_name, '') as application,
+       coalesce(session.state, '') as state,
+       coalesce(left(regexp_replace(session.query, '\s+', ' ', 'g'), 200), '') as query,
+       {us(session.xact_start)} as since_us,
        extract(epoch from clock.now - session.xact_start)::float8 as age,
-       left(regexp_replace(session.query, '\s+', ' ', 'g'), 200) as query
+       session.pid || '.' || {us(session.backend_start)} as key
 from clock, pg_stat_activity as session
 where session.pid <> pg_backend_pid()
     and clock.now - session.xact_start > interval '2 seconds'
-    and exists (
-        select from pg_locks as held
-        where held.pid = session.pid and held.granted
-            and held.relation = to_regclass(%(tasks)s)
-            and held.mode <> 'AccessShareLock'
+    and (
+        session.pid in (select blocking.pid from blocking)
+        or exists (
+            select from pg_locks as held
+            where held.pid = session.pid and held.granted
+                and held.relation = to_regclass(%(tasks)s)
+                and held.mode <> 'AccessShareLock'
+        )
     )
 order by session.xact_start
 limit 5

@@ -200,6 +200,17 @@ where (outcome.failing or outcome.undelivered
 order by outcome.undelivered desc, outcome.failing desc, outcome.name
 limit %(limit)s
 
+/* celery_pecker:list_paused */
+-- Entries of living code whose slots pass, for people who have forgotten it.
+with {clock}
+select task.name
+from clock,
+    {schema}.pecker_tasks as task
+    join {schema}.pecker_declarations as declared on declared.name = task.name
+where task.paused and declared.declared_until >= clock.now
+order by task.name
+limit %(most)s
+
 /* celery_pecker:read_reports */
 -- What processes reported of the last slots of an entry, newest first; a row holds up to 60.
 select report.era, report.holder, coalesce(report.host, replica.host) as host,

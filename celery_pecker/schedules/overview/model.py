@@ -171,6 +171,35 @@ class ReplicaRow:
     """Entries whose last slot it won."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockingSession:
+    """A session of PostgreSQL with locks that claims pass over or wait for."""
+
+    pid: int
+    user: str
+    application: str
+    state: str
+    query: str
+    since_us: int
+    """When its transaction began."""
+    age: float
+    """Seconds since then."""
+    key: str
+    """What no other session has, nor a later one of the same process number."""
+
+    @property
+    def words(self) -> str:
+        """Return it for people, with what it ran last."""
+        who = f"user {self.user}, application {self.application or 'without a name'}"
+        query = self.query or "its query is not shown to this role"
+        return f"process {self.pid} of PostgreSQL ({who}, {self.state}): {query}"
+
+    @property
+    def end(self) -> str:
+        """Return what ends it."""
+        return f"end its transaction, or: select pg_terminate_backend({self.pid})"
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """The figures of all entries, as the statement that counts them names them.

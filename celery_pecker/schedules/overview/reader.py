@@ -15,6 +15,7 @@ from typing import Any
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import UnknownSchedule
 from celery_pecker.kernel.lease import SECOND
+from celery_pecker.kernel.sql import render
 from celery_pecker.schedules.history import Report, SlotReport, merge
 from celery_pecker.schedules.history.outcomes import COLUMNS
 from celery_pecker.schedules.overview.model import (
@@ -25,6 +26,7 @@ from celery_pecker.schedules.overview.model import (
     EntryPage,
     EntryRow,
     Fence,
+    LockingSession,
     NoRoom,
     NotDeclared,
     PendingRow,
@@ -292,6 +294,13 @@ class Overview:
         """Return every process life seen within a day, the last seen first."""
         now = self._now()
         return [*self._database.read(ReplicaRow, "list_replicas", now=now, term=SEEN)]
+
+    def locks(self) -> Sequence[LockingSession]:
+        """Return the sessions of others that keep schedulers from rows of entries."""
+        tasks = render("{schema}.pecker_tasks", self._database.schema)
+        return self._database.read(
+            LockingSession, "examine_locks", now=self._now(), tasks=tasks
+        )
 
     def totals(self, *, overdue_after: float = OVERDUE_TIMEOUT) -> Totals:
         """Return the figures of all entries at once."""

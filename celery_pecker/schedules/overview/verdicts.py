@@ -6,7 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from celery_pecker.kernel.lease import SECOND
-from celery_pecker.schedules.overview.model import EntryDetail, ReplicaRow
+from celery_pecker.schedules.overview.model import (
+    EntryDetail,
+    LockingSession,
+    ReplicaRow,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,8 @@ class Question:
     """Whether the asker's own code declares it; None where there is no code."""
     next_us: int | None = None
     """Its next slot; where it is no grid, as the asker's code says."""
+    locks: Sequence[LockingSession] = ()
+    """Sessions that keep schedulers from rows of entries, the longest first."""
     names: Iterable[str] = ()
     """Known names, to find what may have been meant."""
     overdue_after_us: int = 5 * SECOND

@@ -15,8 +15,8 @@ from celery_pecker.kernel.clock import pause as sleep
 from celery_pecker.schedules.engine.model import task_id
 from celery_pecker.schedules.overview import SlotRow
 from celery_pecker.surfaces.cli.context import NO, UNKNOWN, Context, as_json, instant
-from celery_pecker.surfaces.cli.timeouts import bounded
 from celery_pecker.surfaces.console.exits import interrupted
+from celery_pecker.surfaces.findings.timeouts import bounded
 from celery_pecker.surfaces.views.schedules import PAUSE, RESUME, RUN
 
 LOOK = 0.2

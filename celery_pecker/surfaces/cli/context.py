@@ -10,18 +10,17 @@ from typing import Any
 
 import click
 
-from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.declared import suggestion
 from celery_pecker.kernel.errors import PeckerError, UnknownSchedule
 from celery_pecker.schedules import Schedules
-from celery_pecker.schedules.declarations import BeatSchedule, entries
 from celery_pecker.schedules.engine.model import Entry
 from celery_pecker.schedules.overview import Overview
 from celery_pecker.surfaces.console import documents, instants
 from celery_pecker.surfaces.console.context import as_json
 from celery_pecker.surfaces.console.database_context import DatabaseContext
 from celery_pecker.surfaces.console.exits import NO, UNKNOWN, YES, Unanswered
+from celery_pecker.surfaces.findings.project import Project
 
 __all__ = [
     "NO",
@@ -72,24 +71,24 @@ class Context(DatabaseContext):
         return [*self.declared, *(row.name for row in page.rows)]
 
     @cached_property
+    def project(self) -> Project:
+        """The app with its tables."""
+        return Project(self.app, self.settings, self.database)
+
+    @property
     def overview(self) -> Overview:
         """The reader of the tables."""
-        return Overview(self.database)
+        return self.project.overview
 
     @cached_property
     def schedules(self) -> Schedules:
         """The stored schedules of the app."""
         return Schedules(self.app)
 
-    @cached_property
+    @property
     def declared(self) -> dict[str, Entry]:
         """What the code of this app declares, as its schedulers read it."""
-        load_app(self.app)
-        beat_schedule = BeatSchedule(self.app)
-        return {
-            entry.name: entry
-            for entry in entries(beat_schedule.schedule, self.app, conf=self.app.conf)
-        }
+        return self.project.declared
 
     def at(self, instant_us: int | None) -> str:
         """Return an instant for people: to the millisecond, in the app's time zone."""

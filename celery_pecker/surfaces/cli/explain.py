@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 import click
@@ -10,7 +9,6 @@ from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.kernel.sql import render
 from celery_pecker.schedules.overview.explain import explain as answer
 from celery_pecker.schedules.overview.verdicts import Question
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
@@ -23,6 +21,7 @@ TROUBLE = frozenset(
         "no_live_scheduler",
         "undeclared",
         "overdue",
+        "locked",
         "clock_stepped",
         "failing",
         "unreported",
@@ -53,6 +52,7 @@ def explain(context: Context, *, name: str, slot: str | None) -> None:
             name=name,
             detail=detail,
             replicas=context.overview.replicas(),
+            locks=context.overview.locks(),
             declared_in_code=entry is not None,
             next_us=next_us,
             names=[] if detail is not None else context.names,
@@ -61,8 +61,6 @@ def explain(context: Context, *, name: str, slot: str | None) -> None:
         ),
         context.at,
     )
-    if reply.verdict in TROUBLE:
-        reply = replace(reply, facts=[*reply.facts, *_locks(context)])
     if not context.print_json(reply):
         context.print(f"[bold]{reply.verdict}[/]: ", reply.why)
         if reply.advice:
@@ -71,20 +69,6 @@ def explain(context: Context, *, name: str, slot: str | None) -> None:
             context.print("  · ", fact)
     if reply.verdict in TROUBLE:
         context.leave(NO)
-
-
-def _locks(context: Context) -> list[str]:
-    """Return what may hold the rows of entries, which claims pass over then."""
-    database = context.database
-    tasks = render("{schema}.pecker_tasks", database.schema)
-    return [
-        f"process {pid} of PostgreSQL has held locks of pecker_tasks for {age:.0f} s"
-        f" (user {user}, application {application or 'without a name'}, {state}):"
-        f" {query or 'its query is not shown to this role'}"
-        for pid, user, application, state, age, query in database.run(
-            "examine_locks", now=None, tasks=tasks
-        )
-    ]
 
 
 def _instant(text: str, context: Context) -> int:

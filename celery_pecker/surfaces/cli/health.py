@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker import heartbeat
 from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.lease import SECOND
-from celery_pecker.outbox.overview import OutboxOverview, OutboxSummary
-from celery_pecker.outbox.parallel_queries import ParallelQueries
-from celery_pecker.schedules.engine.model import Entry, Row
-from celery_pecker.schedules.engine.repository import CHUNK, Repository
 from celery_pecker.schedules.overview import Totals
 from celery_pecker.schedules.overview.slot_verdicts import (
     able,
@@ -26,19 +20,10 @@ from celery_pecker.schedules.overview.slot_verdicts import (
 )
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
 from celery_pecker.surfaces.cli.observers_health import observers_run
-from celery_pecker.surfaces.cli.outboxes import known
-from celery_pecker.surfaces.views.phrases import duration, span
+from celery_pecker.surfaces.findings.pace import overdue, undelivered
+from celery_pecker.surfaces.views.phrases import span
 
 TWICE = "differently, and send them by each of their schedules"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overdue:
-    """An entry whose due slot no replica has claimed."""
-
-    name: str
-    overdue_us: int | None
-    """None where no scheduler has ever seen it."""
 
 
 @click.command(cls=CeleryCommand)
@@ -108,7 +93,7 @@ def _live(context: Context, document: dict[str, object]) -> bool:
 
 def _pace(context: Context, document: dict[str, object], within_us: int) -> bool:
     entries = context.declared
-    now_us, rows = rows_of(context, [*entries])
+    now_us, rows = context.project.rows([*entries])
     late = overdue(entries, rows, now_us, within_us)
     there = context.overview.totals(overdue_after=within_us / SECOND)
     count = max(len(entries), there.declared)  # stored ones are in the tables alone
@@ -141,7 +126,7 @@ def _pace(context: Context, document: dict[str, object], within_us: int) -> bool
         elif late:
             click.echo(
                 f"{len(late)} of {len(entries)} entries are overdue;"
-                f" {late_text(late[0])}; {count_of_schedulers(replicas)}"
+                f" {late[0].words}; {count_of_schedulers(replicas)}"
             )
         elif there.overdue:
             click.echo(
@@ -202,24 +187,9 @@ def _runs(context: Context, document: dict[str, object]) -> bool:
     return not bad
 
 
-def summaries(context: Context) -> dict[str, OutboxSummary | PeckerError]:
-    """Return what each outbox of the app holds, or why it did not answer."""
-    databases = {
-        name: Database.of(settings, role="cli")
-        for name, settings in known(context).items()
-    }
-    try:
-        return ParallelQueries(
-            {name: OutboxOverview(one).summary for name, one in databases.items()}
-        ).ask()
-    finally:
-        for database in databases.values():
-            database.close()
-
-
 def _outbox(context: Context, document: dict[str, object], within: float) -> bool:
     """Ask whether each outbox of the app is delivered, and say how deep it is."""
-    answers = summaries(context)
+    answers = context.project.summaries()
     document["outbox"] = {
         name: {"error": str(one)} if isinstance(one, PeckerError) else one
         for name, one in answers.items()
@@ -241,59 +211,3 @@ def _outbox(context: Context, document: dict[str, object], within: float) -> boo
         context.print_json({"healthy": None, **document})
         raise silent[0]
     return healthy
-
-
-def undelivered(summary: OutboxSummary, within: float) -> str | None:
-    """Return why what is due is not delivered in time; None: it is. Pure."""
-    if summary.oldest is None or summary.oldest <= within:
-        return None
-    text = f", the oldest for {duration(summary.oldest)}"
-    if not summary.relays:
-        return f"{text}; no relay runs"
-    away = [one.broker for one in summary.relays if one.broker is not None]
-    if len(away) == len(summary.relays):
-        return f"{text}; the broker is away: {away[0]}"
-    return text
-
-
-def overdue(
-    entries: dict[str, Entry], rows: dict[str, Row], now_us: int, within_us: int
-) -> list[Overdue]:
-    """Return the entries whose due slot no replica has claimed, the worst first. Pure.
-
-    By this code, not by the tables: when all schedulers are gone, the tables hold
-    no declaration any more, and a crontab's instants are known to code only.
-    """
-    late = []
-    for name, entry in entries.items():
-        row = rows.get(name)
-        if row is None:
-            late.append(Overdue(name=name, overdue_us=None))
-            continue
-        if entry.period_us is not None:
-            due_us = row.executed_us + entry.period_us
-        elif entry.recurrence is not None and not entry.recurrence.is_polled:
-            due_us = entry.recurrence.next(row.executed_us, now_us)
-        else:
-            continue
-        if now_us - due_us > within_us:
-            late.append(Overdue(name=name, overdue_us=now_us - due_us))
-    late.sort(key=lambda one: (one.overdue_us is not None, -(one.overdue_us or 0)))
-    return late
-
-
-def late_text(one: Overdue) -> str:
-    """Return an overdue entry in words."""
-    if one.overdue_us is None:
-        return f"{one.name!r} was never seen by a scheduler"
-    return f"{one.name!r} for {span(one.overdue_us)}"
-
-
-def rows_of(context: Context, names: list[str]) -> tuple[int, dict[str, Row]]:
-    """Return the database's time, and the rows of entries."""
-    repository = Repository(context.database, uuid.UUID(int=0))
-    now_us, rows = repository.read(names[:CHUNK])
-    for start in range(CHUNK, len(names), CHUNK):
-        now_us, more = repository.read(names[start : start + CHUNK])
-        rows |= more
-    return now_us, rows

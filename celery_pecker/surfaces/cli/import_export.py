@@ -23,7 +23,6 @@ from celery_pecker.schedules.engine.model import Row
 from celery_pecker.schedules.engine.repository import CHUNK
 from celery_pecker.schedules.overview.slot_verdicts import alive, count_of_schedulers
 from celery_pecker.surfaces.cli.context import NO, Context, as_json, instant
-from celery_pecker.surfaces.cli.health import rows_of
 from celery_pecker.surfaces.cli.schedules_import import PEERS, Place, import_schedules
 from celery_pecker.surfaces.cli.stored_schedules import stored_names
 
@@ -202,7 +201,7 @@ def import_(  # noqa: PLR0913  # from five sources
     file = Path(source)
     declared = {*context.declared, *stored_names(context)}
     state = read(file)
-    now_us, rows = rows_of(context, [*state])
+    now_us, rows = context.project.rows([*state])
     steps = plan(state, rows, declared=declared, now_us=now_us, overwrite=overwrite)
     if not dry_run:
         _write(context, [one for one in steps if one.verdict == "set"], overwrite)
@@ -250,6 +249,6 @@ def export(context: Context, *, output: TextIO) -> None:
     For going back to another scheduler, or to another database.
     """
     names = {*context.declared, *stored_names(context)}
-    _, rows = rows_of(context, sorted(names))
+    _, rows = context.project.rows(sorted(names))
     state = {name: instant(row.executed_us) for name, row in sorted(rows.items())}
     click.echo(jsons.dumps(state, indent=2, ensure_ascii=False), file=output)

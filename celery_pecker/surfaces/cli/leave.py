@@ -17,7 +17,6 @@ from celery_pecker.kernel.hosts import BoundedConnection
 from celery_pecker.kernel.sql import tables
 from celery_pecker.schedules.overview.slot_verdicts import alive, count_of_schedulers
 from celery_pecker.surfaces.cli.context import NO, YES, Context, as_json
-from celery_pecker.surfaces.cli.health import rows_of, summaries
 from celery_pecker.surfaces.cli.stored_schedules import stored_names
 
 SETTINGS = ("pecker_", "sharding_", "throttle_")
@@ -82,7 +81,7 @@ def _left(context: Context) -> list[str]:
     """Return what is still to be done here, in words."""
     replicas = context.overview.replicas()
     left = [f"{count_of_schedulers(replicas)}: stop them"] if alive(replicas) else []
-    for name, summary in summaries(context).items():
+    for name, summary in context.project.summaries().items():
         if isinstance(summary, PeckerError):
             raise summary
         if count := summary.depth + summary.later + summary.parked:
@@ -96,7 +95,7 @@ def _left(context: Context) -> list[str]:
 def _write(context: Context, file: str) -> int:
     """Write last runs into beat's own file, by beat's own code; return how many."""
     names = [*context.declared]
-    _, rows = rows_of(context, names)
+    _, rows = context.project.rows(names)
     conf: Any = context.app.conf
     keyed = conf.beat_schedule
     conf.beat_schedule = {

@@ -20,7 +20,6 @@ from celery_pecker.outbox.overview import OutboxOverview
 from celery_pecker.outbox.refusals import LONGEST_DELAY
 from celery_pecker.outbox.runs.load import MAX_PAUSE, MAX_THREADS, Load
 from celery_pecker.surfaces.cli.context import NO, Context, as_json, limited
-from celery_pecker.surfaces.cli.outboxes import known
 from celery_pecker.surfaces.console.group import subcommand_follows
 from celery_pecker.surfaces.console.rendering import print_figures, print_table
 from celery_pecker.surfaces.views.outbox import MESSAGES, OUTBOX, TASKS
@@ -204,7 +203,7 @@ def reschedule(  # what can be changed
 @contextmanager
 def opened(context: Context, name: str) -> Iterator[Database]:
     """Yield the database of an outbox of the app."""
-    known_ones = known(context)
+    known_ones = context.project.outboxes
     if name not in known_ones:
         names = ", ".join(sorted(known_ones))
         message = f"--outbox {name!r}: the app has {names}"

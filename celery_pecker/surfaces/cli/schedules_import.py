@@ -25,7 +25,6 @@ from celery_pecker.kernel.sql import render, statements
 from celery_pecker.schedules import Schedules
 from celery_pecker.surfaces.cli.actions import current_user
 from celery_pecker.surfaces.cli.context import NO, Context
-from celery_pecker.surfaces.cli.health import rows_of
 from celery_pecker.surfaces.cli.other_schedulers import rows
 from celery_pecker.surfaces.cli.other_schedulers.model import ForeignSchedule
 from celery_pecker.surfaces.cli.other_schedulers.plan import VERDICTS, Step, plan
@@ -64,7 +63,7 @@ def import_schedules(
     """Store what the other scheduler stores; say what became of each."""
     schedules = context.schedules
     entries = [*_read(context, peer, place)]
-    now_us, own = rows_of(context, [one.name for one in entries])
+    now_us, own = context.project.rows([one.name for one in entries])
     steps = plan(
         entries,
         {row.name: row for row in stored_rows(schedules)},

@@ -105,20 +105,28 @@ def test_next_of_a_schedule_that_has_ended(
 
 def test_explain_names_what_holds_rows_of_entries(line: Line, dsn: str) -> None:
     """A claim passes over a row that a transaction has locked, and says nothing."""
-    with psycopg.connect(dsn, application_name="monthly report") as connection:
+    with (
+        line.replica(),
+        psycopg.connect(dsn, application_name="monthly report") as connection,
+    ):
+        connection.execute(
+            "update pecker_tasks set executed_at = executed_at - interval '1 minute'"
+        )
+        connection.commit()
+        assert line.json("explain", "tick", code=1)["verdict"] == "overdue"
         connection.execute("select from pecker_tasks for update")
-        held = f"process {connection.info.backend_pid} of PostgreSQL has held locks"
+        pid = connection.info.backend_pid
 
         def named() -> bool:
-            facts = line.json("explain", "tick", code=1)["facts"]
-            return any(
-                held in one
-                and "user postgres, application monthly report, idle in" in one
-                and one.endswith("select from pecker_tasks for update")
-                for one in facts
-            )
+            verdict: str = line.json("explain", "tick", code=1)["verdict"]
+            return verdict == "locked"
 
         eventually(named, 60.0, "it is named once it is no moment any more")
+        reply = line.json("explain", "tick", code=1)
+        assert f"held by process {pid} of PostgreSQL" in reply["why"]
+        assert "user postgres, application monthly report, idle in" in reply["why"]
+        assert reply["why"].endswith("select from pecker_tasks for update")
+        assert f"select pg_terminate_backend({pid})" in reply["advice"]
 
 
 def test_tasks_shows_trouble_first(line: Line) -> None:

@@ -16,8 +16,8 @@ from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox.relay.batches import Batches, RelayTally
 from celery_pecker.schedules.engine.model import Delivery, Entry, Policy, RunMode
-from celery_pecker.surfaces.cli.doctor import broker, judge, packages
-from celery_pecker.surfaces.cli.doctor.finding import Finding
+from celery_pecker.surfaces.findings import broker, judge, packages
+from celery_pecker.surfaces.findings.model import Finding
 from celery_pecker.testing import EmbeddedRedis, free_port
 from tests.command_line import Line
 from tests.integration.outbox_relay.rows import record

@@ -15,7 +15,7 @@ from celery_pecker.heartbeat import EVERY, FORM, Heartbeat, folder
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules.engine.model import Delivery, Entry, Policy, Row
-from celery_pecker.surfaces.cli.health import overdue
+from celery_pecker.surfaces.findings.pace import overdue
 from celery_pecker.testing.manual import ManualClock
 from tests.command_line import Line
 from tests.integration.test_migrations import run

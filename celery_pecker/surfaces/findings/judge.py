@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.kernel.schema_check import OLDEST
-from celery_pecker.surfaces.cli.doctor.finding import Finding, fail, ok, warn
+from celery_pecker.schedules.overview.model import LockingSession
+from celery_pecker.surfaces.findings.model import Finding, fail, ok, warn
+from celery_pecker.surfaces.views.phrases import duration
 
 OFFSET_SEEN_US = SECOND // 2
 HELD_US = 60 * SECOND
@@ -113,6 +115,20 @@ def clock(offset_us: int, error_us: int, skew_us: int) -> Finding:
     if away > OFFSET_SEEN_US:
         return warn("clock", text, "let NTP set the clocks of all hosts")
     return ok("clock", text)
+
+
+def locks(sessions: Sequence[LockingSession]) -> Iterator[Finding]:
+    """Judge what keeps claims from rows."""
+    for one in sessions:
+        yield fail(
+            f"locks of {one.pid}",
+            f"locked rows: claims pass over what is held for {duration(one.age)} by"
+            f" {one.words}",
+            one.end,
+            since_us=one.since_us,
+            act="end",
+            about=one.key,
+        )
 
 
 def snapshots(holders: Sequence[XminHolder], vacuums: bool) -> Finding:

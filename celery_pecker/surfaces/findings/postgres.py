@@ -12,10 +12,10 @@ from celery_pecker.kernel.lease import SECOND
 from celery_pecker.kernel.sql import render, tables
 from celery_pecker.schedules.declarations import other_scheduler
 from celery_pecker.schedules.overview.slot_verdicts import alive, differing
-from celery_pecker.surfaces.cli.context import Context
-from celery_pecker.surfaces.cli.doctor import judge
-from celery_pecker.surfaces.cli.doctor.finding import Finding, fail, ok, warn
-from celery_pecker.surfaces.cli.health import summaries, undelivered
+from celery_pecker.surfaces.findings import judge, symptoms
+from celery_pecker.surfaces.findings.model import Finding, fail, ok, warn
+from celery_pecker.surfaces.findings.pace import undelivered
+from celery_pecker.surfaces.findings.project import Project
 
 ALL = ("delete", "insert", "select", "update")
 DELIVERED_WITHIN = 60.0
@@ -33,26 +33,28 @@ CELERYS = "celery.backend_cleanup"
 """The entry that Celery adds to each app: it alone asks for no scheduler."""
 
 
-def examine(context: Context) -> Iterator[Finding]:
+def examine(project: Project) -> Iterator[Finding]:
     """Yield what is found; ends at the first question that gets no answer."""
-    settings, database = context.settings, context.database
+    settings, database = project.settings, project.database
     try:
-        vacuums = yield from _server(context)
-        # Before the tables, which suffer from it.
+        vacuums = yield from _server(project)
+        # Before the tables, which suffer from these.
+        yield from judge.locks(project.overview.locks())
         held = database.run("examine_snapshots", now=None)
         yield judge.snapshots([judge.XminHolder(*row) for row in held], vacuums=vacuums)
         yield from _schema(database, settings.app)
-        yield from _schedulers(context)
-        yield from _outboxes(context)
+        yield from _schedulers(project)
+        yield from symptoms.examine(project)
+        yield from _outboxes(project)
     except DatabaseUnavailable as error:
         yield fail("database", str(error), "see that pecker_dsn is reached from here")
     except PeckerError as error:
         yield fail("database", str(error), "mend pecker_dsn, or the rights of its role")
 
 
-def _server(context: Context) -> Generator[Finding, None, bool]:
+def _server(project: Project) -> Generator[Finding, None, bool]:
     """Yield what is found of the server; return whether it vacuums by itself."""
-    settings, database = context.settings, context.database
+    settings, database = project.settings, project.database
     other = Database.of(settings, role="cli")
     try:
         first = database.run("examine_server", now=None)[0]
@@ -102,8 +104,8 @@ def _schema(database: Database, app: str) -> Iterator[Finding]:
         yield judge.table(judge.Table(*row))
 
 
-def _outboxes(context: Context) -> Iterator[Finding]:
-    for name, summary in summaries(context).items():
+def _outboxes(project: Project) -> Iterator[Finding]:
+    for name, summary in project.summaries().items():
         check = f"outbox {name}"
         if isinstance(summary, PeckerError):
             yield fail(check, str(summary), "see that its DSN is reached from here")
@@ -118,8 +120,8 @@ def _outboxes(context: Context) -> Iterator[Finding]:
             yield ok(check, f"{summary.depth} due, none for longer than a minute")
 
 
-def _schedulers(context: Context) -> Iterator[Finding]:
-    replicas = context.overview.replicas()
+def _schedulers(project: Project) -> Iterator[Finding]:
+    replicas = project.overview.replicas()
     if both := differing(replicas):
         yield fail(
             "declarations",
@@ -128,7 +130,7 @@ def _schedulers(context: Context) -> Iterator[Finding]:
             "let a schedule be the same in each process (no hash() of text, no random"
             " number), and all schedulers run the same code",
         )
-    if named := other_scheduler(context.app):
+    if named := other_scheduler(project.app):
         yield warn(
             "beat_scheduler",
             f"{named}: what that stores is not run by -S pecker, nor by pecker_worker",
@@ -137,8 +139,8 @@ def _schedulers(context: Context) -> Iterator[Finding]:
         )
     living = alive(replicas)
     if not living:
-        stored = context.overview.totals().unclaimed
-        scheduled = stored or {*context.declared} - {CELERYS}
+        stored = project.overview.totals().unclaimed
+        scheduled = stored or {*project.declared} - {CELERYS}
         yield (fail if scheduled else warn)(
             "schedulers",
             "none is alive" + (": nothing that is scheduled runs" if scheduled else ""),

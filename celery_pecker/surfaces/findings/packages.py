@@ -8,13 +8,13 @@ from importlib import metadata
 
 from packaging.requirements import Requirement
 
-from celery_pecker.surfaces.cli.context import Context
-from celery_pecker.surfaces.cli.doctor.finding import Finding, ok, warn
+from celery_pecker.surfaces.findings.model import Finding, ok, warn
+from celery_pecker.surfaces.findings.project import Project
 
 US = "celery-pecker"
 
 
-def examine(_context: Context) -> Iterator[Finding]:
+def examine(_project: Project) -> Iterator[Finding]:
     """Yield what is installed against our bounds, and which driver Django takes."""
     for needed in map(Requirement, metadata.requires(US) or ()):
         if needed.marker is not None and not needed.marker.evaluate({"extra": ""}):

@@ -14,8 +14,8 @@ from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.declared import refuse_misspelt
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
-from celery_pecker.surfaces.cli.doctor import broker, hosts, packages, postgres
-from celery_pecker.surfaces.cli.doctor.finding import Grade
+from celery_pecker.surfaces.findings import broker, hosts, packages, postgres
+from celery_pecker.surfaces.findings.model import Grade
 
 MARKS = {
     Grade.OK: "[green]✓[/] ",
@@ -40,7 +40,7 @@ def doctor(context: Context) -> None:
         postgres.examine,
         broker.examine,
     ):
-        for finding in examine(context):
+        for finding in examine(context.project):
             findings.append(finding)
             if context.json:
                 continue

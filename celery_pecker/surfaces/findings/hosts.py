@@ -12,17 +12,17 @@ from psycopg.abc import ConnDict
 from celery_pecker.kernel import hosts
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.hosts import BoundedConnection, parameters_of
-from celery_pecker.surfaces.cli.context import Context
-from celery_pecker.surfaces.cli.doctor.finding import Finding, fail, ok, warn
+from celery_pecker.surfaces.findings.model import Finding, fail, ok, warn
+from celery_pecker.surfaces.findings.project import Project
 
 WITHIN = 2.0
 """Seconds for the answer of a host."""
 
 
-def examine(context: Context) -> Iterator[Finding]:
+def examine(project: Project) -> Iterator[Finding]:
     """Yield what is found of each host; nothing where there is one."""
     try:
-        params = parameters_of(context.settings.dsn)
+        params = parameters_of(project.settings.dsn)
     except Misconfigured:  # `postgres` says so
         return
     # A standby answers, too.

@@ -10,9 +10,9 @@ from redis.exceptions import ResponseError
 
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.engine.model import Entry, RunMode
-from celery_pecker.surfaces.cli.context import Context
-from celery_pecker.surfaces.cli.doctor.finding import Finding, fail, ok, warn
-from celery_pecker.surfaces.cli.timeouts import bounded
+from celery_pecker.surfaces.findings.model import Finding, fail, ok, warn
+from celery_pecker.surfaces.findings.project import Project
+from celery_pecker.surfaces.findings.timeouts import bounded
 
 LOOK = 1.0
 """Seconds for the answers of workers."""
@@ -24,10 +24,10 @@ COOPERATIVE = {"thread": "threads", "eventlet": "eventlet"}
 """Pools that cannot end a run that does not look; as in Celery's module names."""
 
 
-def examine(context: Context) -> Iterator[Finding]:
+def examine(project: Project) -> Iterator[Finding]:
     """Yield what is found."""
-    app = context.app
-    entries = [*context.declared.values()]
+    app = project.app
+    entries = [*project.declared.values()]
     where = _named(app)
     reply = bounded(CONNECT, _ask, app)
     if reply is None:

@@ -1,0 +1,219 @@
+"""What has gone wrong by the tables: entries, jobs, recorded tasks, observers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from celery_pecker.alarms.kinds import KINDS, Rule
+from celery_pecker.alarms.tables import found
+from celery_pecker.kernel.clock import to_us
+from celery_pecker.kernel.database import Database
+from celery_pecker.schedules import Schedules
+from celery_pecker.schedules.overview.reader import OVERDUE_TIMEOUT
+from celery_pecker.surfaces.findings.model import Finding, fail, warn
+from celery_pecker.surfaces.findings.pace import overdue
+from celery_pecker.surfaces.findings.project import Project
+from celery_pecker.surfaces.views.phrases import count, plural, span
+
+TROUBLE = "schedules?order=state"
+"""The page of entries, those in trouble first."""
+NAMED = 3
+"""Names that stand in a sentence."""
+MOST = 1_000
+"""Stored schedules among which those that cannot be read are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """Rows that an alarm of this kind would ring for, as one finding."""
+
+    kind: str
+    check: str
+    one: str
+    many: str
+    advice: str
+    opens: str
+    act: str = ""
+
+
+SYMPTOMS = (
+    Symptom(
+        "failing",
+        "failing",
+        "entry fails",
+        "entries fail",
+        "see what their runs raised: celery -A proj pecker explain NAME",
+        TROUBLE,
+    ),
+    Symptom(
+        "job_hangs",
+        "jobs wait",
+        "sharded job stands still",
+        "sharded jobs stand still",
+        "see that workers live that take its queue: celery -A proj sharding show ID",
+        "sharding",
+    ),
+    Symptom(
+        "job_failed",
+        "jobs failed",
+        "sharded job failed within an hour",
+        "sharded jobs failed within an hour",
+        "see its errors, mend them, and retry: celery -A proj sharding errors ID",
+        "sharding",
+    ),
+    Symptom(
+        "outbox_parked",
+        "parked",
+        "task has parked messages",
+        "tasks have parked messages",
+        "mend what their errors say, and retry them, or drop them",
+        "outbox?parked=1",
+        "retry",
+    ),
+    Symptom(
+        "observer_host",
+        "observers hosts",
+        "host of observers died",
+        "hosts of observers died",
+        "start it again: celery -A proj pecker observe",
+        "observers",
+    ),
+    Symptom(
+        "observer_parked",
+        "observers parked",
+        "observer is parked",
+        "observers are parked",
+        "mend what its error says, and restart it",
+        "observers?place=parked",
+        "restart",
+    ),
+    Symptom(
+        "observer_notices",
+        "observers unsent",
+        "signature of an observer is not sent",
+        "signatures of observers are not sent",
+        "see that the broker takes them: its error says why not",
+        "observers",
+    ),
+)
+
+
+def examine(project: Project) -> Iterator[Finding]:
+    """Yield what is wrong."""
+    yield from _entries(project)
+    for symptom in SYMPTOMS:
+        yield from _rows(project.database, symptom)
+
+
+def _rows(database: Database, symptom: Symptom) -> Iterator[Finding]:
+    kind = KINDS[symptom.kind]
+    terms = kind.terms
+    rows = found(
+        database,
+        kind.finds[0],
+        now=None,
+        after=terms.after,
+        count=terms.count,
+        within=terms.within,
+    )
+    if rows:
+        first = kind.text(Rule(name="", kind=kind, terms=terms), rows[0])
+        names = named([one.subject for one in rows])
+        began = [to_us(one.since) for one in rows if one.since is not None]
+        yield fail(
+            symptom.check,
+            f"{plural(len(rows), symptom.one, symptom.many)}: {names}; {first}",
+            symptom.advice,
+            since_us=min(began, default=None),
+            opens=symptom.opens,
+            act=symptom.act,
+        )
+
+
+def _entries(project: Project) -> Iterator[Finding]:
+    overview, totals = project.overview, project.overview.totals()
+    timed = {
+        name: one
+        for name, one in project.declared.items()
+        if one.period_us is None and one.recurrence is not None
+    }
+    now_us, rows = project.rows([*timed])
+    within_us = round(OVERDUE_TIMEOUT * 1_000_000)
+    late = [one for one in overdue(timed, rows, now_us, within_us) if one.name in rows]
+    if many := totals.overdue + len(late):
+        longest = {one.name: one.overdue_us or 0 for one in late}
+        if totals.overdue:
+            longest[str(totals.worst)] = totals.worst_us
+        name, worst_us = max(longest.items(), key=lambda one: one[1])
+        yield fail(
+            "overdue",
+            f"{plural(many, 'entry is', 'entries are')} overdue, the longest {name!r}"
+            f" for {span(worst_us)}",
+            f"celery -A proj pecker explain {name!r}",
+            since_us=totals.now_us - worst_us,
+            opens=TROUBLE,
+        )
+    if totals.unclaimed:
+        yield fail(
+            "unclaimed",
+            f"no live scheduler claims {plural(totals.unclaimed, 'entry', 'entries')}",
+            "start one: celery -A proj beat -S pecker; of local entries a worker with"
+            " pecker_worker = True",
+            opens=TROUBLE,
+        )
+    if totals.stuck or totals.undelivered:
+        slots = max(totals.stuck, totals.undelivered)
+        yield fail(
+            "unsent",
+            f"{plural(slots, 'slot was', 'slots were')} claimed and not sent",
+            "see the log of the scheduler for what the broker said",
+            opens=TROUBLE,
+        )
+    if totals.unreported:
+        names = [
+            name
+            for name, one in overview.failing().items()
+            if one.unreported_us is not None
+        ]
+        yield fail(
+            "unreported",
+            f"no worker reports of {plural(totals.unreported, 'entry', 'entries')} that"
+            f" were sent: {named(names, totals.unreported)}",
+            "see whether a worker listens to their queue: celery -A proj inspect"
+            " active_queues",
+            opens=TROUBLE,
+        )
+    if totals.unreadable:
+        stored = Schedules(project.app)
+        try:
+            bad = [one for one in stored.list(limit=MOST) if one.problem is not None]
+        finally:
+            stored.close()
+        first = f": {bad[0].name!r}: {bad[0].problem}" if bad else ""
+        yield fail(
+            "unreadable",
+            f"{plural(totals.unreadable, 'stored schedule')} cannot be read, and not"
+            f" run{first}",
+            "set it again: celery -A proj pecker set",
+            opens=TROUBLE,
+        )
+    if totals.paused:
+        names = [
+            name for (name,) in project.database.run("list_paused", now=None, most=MOST)
+        ]
+        yield warn(
+            "paused",
+            f"{plural(len(names), 'entry is', 'entries are')} paused, and not run:"
+            f" {named(names)}",
+            "resume what was forgotten",
+            opens=TROUBLE,
+            act="resume" if len(names) == 1 else "",
+            about=names[0] if len(names) == 1 else "",
+        )
+
+
+def named(names: list[str], total: int | None = None) -> str:
+    """Return the first of them, and how many more there are. Pure."""
+    more = (len(names) if total is None else total) - len(names[:NAMED])
+    return ", ".join(names[:NAMED]) + (f" and {count(more)} more" if more > 0 else "")
