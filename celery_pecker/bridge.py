@@ -26,6 +26,7 @@ from celery_pecker.kernel.clock import SYSTEM, from_us, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.declared import refuse_misspelt
 from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.lease import SLACK
 from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.kernel.start_refused import StartRefused, refusing
@@ -39,6 +40,7 @@ logger = logging.getLogger("celery_pecker.beat")
 ROUND = 5.0
 """Seconds between two announcements, which a look for living schedulers goes by."""
 SECOND = timedelta(seconds=1)
+SLACK_US = round(SLACK * 1_000_000)
 RETRY = 1.0
 """Seconds until a slot is looked at again that the database's clock has not reached."""
 
@@ -76,7 +78,6 @@ class Bridge(Scheduler):
             check_schema(self._database, app=settings.app)
         self._repository = Repository(self._database, new_id(), kind="beat")
         self._timeout_us = round(settings.database_timeout * 1_000_000)
-        self._slack_us = round(settings.clock_slack * 1_000_000)
         self._heart = Heartbeat(settings, kind="beat", clock=SYSTEM)
         self._next_round = self._next_declaring = SYSTEM.monotonic()
         self._request: ClaimRequest | None = None
@@ -159,11 +160,11 @@ class Bridge(Scheduler):
         if not super().is_due(entry)[0]:
             return True
         slot_us = self._slot_us(known, last_us)
-        if slot_us > self._now_us and last_us <= self._now_us + self._slack_us:
+        if slot_us > self._now_us and last_us <= self._now_us + SLACK_US:
             return False
         self._request = ClaimRequest(
             entry=known,
-            ahead_us=self._slack_us + (known.period_us or 0),
+            ahead_us=SLACK_US + (known.period_us or 0),
             instant_us=None if known.period_us else min(slot_us, self._now_us),
             seen_us=last_us,
         )

@@ -18,6 +18,7 @@ from textwrap import dedent
 from typing import Any
 
 from celery_pecker.kernel.declared import Declared
+from celery_pecker.kernel.renamed_settings import RENAMED
 from celery_pecker.kernel.settings import Settings
 from celery_sharding.settings import ShardingSettings
 from throttle.settings import Settings as ThrottleSettings
@@ -30,6 +31,7 @@ PAGES: dict[str, type[Declared]] = {
 }
 MARK = "<!-- printed by docs/settings.py: change the declarations -->\n"
 TABLE = re.compile(re.escape(MARK) + r"\n(\|.*\n)*")
+SETTING = re.compile(r"(pecker|sharding|throttle)_[a-z_]+")
 LONG_NUMBER = re.compile(r"\b(\d{4,}|1e\+\d+)\b")
 NEEDED = {"dsn": "needed", "app": "the app's `main` name"}
 
@@ -74,11 +76,20 @@ def table(settings: type[Declared]) -> str:
     return "\n".join(rows)
 
 
+def renamed() -> str:
+    """Return the rows of settings that there once were."""
+    rows = ["| setting | what became of it |", "|---|---|"]
+    for name, said in RENAMED.items():
+        text = SETTING.sub(lambda found: f"`{found[0]}`", said)
+        rows.append(f"| `{name}` | {text} |")
+    return "\n".join(rows)
+
+
 def page(name: str) -> str:
-    """Return a reference page with its table as the declarations say now."""
+    """Return a reference page with its tables as the declarations say now."""
     text = (REFERENCE / name).read_text(encoding="utf-8")
-    printed = f"{MARK}\n{table(PAGES[name])}\n"
-    return TABLE.sub(lambda _: printed, text)
+    tables = iter([table(PAGES[name]), renamed()])
+    return TABLE.sub(lambda _: f"{MARK}\n{next(tables)}\n", text)
 
 
 if __name__ == "__main__":

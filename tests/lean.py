@@ -16,6 +16,8 @@ from typing import Any
 
 from celery import maybe_patch_concurrency
 
+from tests import constants
+
 OURS = ("celery_pecker", "celery_sharding")
 
 
@@ -39,6 +41,7 @@ def load() -> Any:
 def main() -> None:
     """Run the `celery` command."""
     maybe_patch_concurrency()  # before anything imports sockets and threads
+    constants.take()
     sys.exit(load().main())
 
 

@@ -14,6 +14,10 @@ from typing import ClassVar
 from celery_pecker.alarms.model import MOST, Finding, StoredSlot
 from celery_pecker.kernel import user_code
 
+INTERVAL = 10.0
+"""Seconds between two looks of all replicas together, which cost PostgreSQL 0.3 s of
+100,000 entries; less where trouble of a rule rings sooner than that."""
+LEAST_INTERVAL = 0.5
 UNSURE = "unsure"
 """Detail of an entry of which it is not known whether a replica still declares it."""
 Held = Callable[[], Collection[str]]
@@ -64,6 +68,13 @@ class Rule:
         if any(fnmatchcase(subject, pattern) for pattern in self.only):
             return self.terms
         return None
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two looks at most, so that it rings in time."""
+        every = [self.terms, *(terms for _, terms in self.each)]
+        short = [max(one.after, LEAST_INTERVAL) for one in every if one.after]
+        return min([INTERVAL, *short])
 
     @property
     def least(self) -> Terms:

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, get_type_hints
 
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.renamed_settings import RENAMED
 
 LONGEST = 3_600
 """Seconds: no wait and no slack is longer."""
@@ -83,10 +84,15 @@ Seconds = Annotated[float, _seconds(0, "from")]
 PositiveSeconds = Annotated[float, _seconds(math.ulp(0.0), "above")]
 
 
-def _allowed(name: str, known: Iterable[str]) -> str:
-    """Return the names that are close to a wrong one, else all that there are."""
+def _refusal(wrong: str, name: str, known: Iterable[str]) -> str:
+    """Return what is wrong, and the names that are close, else all that there are."""
     meant = suggestion(name, known, cutoff=0.75)
-    return meant or f"; allowed are {', '.join(sorted(known))}"
+    return wrong + (meant or f"; allowed are {', '.join(sorted(known))}")
+
+
+def _renamed(key: str, name: str) -> str | None:
+    """Return what became of a setting that there once was, under the key as written."""
+    return f"{key} {RENAMED[name]}" if name in RENAMED else None
 
 
 def refuse_misspelt(conf: Mapping[str, object]) -> None:
@@ -118,8 +124,9 @@ class Declared:
         known = {cls.PREFIX + name: name for name in cls.__dataclass_fields__}
         for key, name in cls._written(conf):
             if name not in known:
-                message = f"{key} is not a setting of {cls.PACKAGE}"
-                raise cls.REFUSAL(message + _allowed(name, known))
+                wrong = f"{key} is not a setting of {cls.PACKAGE}"
+                message = _renamed(key, name) or _refusal(wrong, name, known)
+                raise cls.REFUSAL(message)
         values = {name: conf.get(key) for key, name in known.items()}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -158,9 +165,10 @@ class Declared:
     def put(cls, conf: Any, settings: Mapping[str, object], caller: str) -> None:
         """Add arguments of a caller, named without the prefix, to a configuration."""
         for name in settings:
-            if name not in cls.__dataclass_fields__:
-                message = f"{caller} has no setting {name!r}"
-                raise cls.REFUSAL(message + _allowed(name, cls.__dataclass_fields__))
+            if name not in (known := cls.__dataclass_fields__):
+                wrong = f"{caller} has no setting {name!r}"
+                was = _renamed(name, cls.PREFIX + name)
+                raise cls.REFUSAL(was or _refusal(wrong, name, known))
         conf.update({cls.PREFIX + name: value for name, value in settings.items()})
 
     @classmethod

@@ -13,6 +13,16 @@ SECOND = 1_000_000
 DRIFT = 200e-6
 """How far two quartz clocks may drift apart, seconds per second (generous)."""
 
+SLACK = 5.0
+"""Seconds that a row may lie ahead of the database's clock before that counts as a
+clock that stepped back (or the entry's period, if that is longer): NTP corrects less
+without a step, and so do most failovers to a replica."""
+
+SKEW = 2.0
+"""Seconds added to a deadline where Celery compares it with a worker's host clock
+(`expires`): synchronized hosts differ by milliseconds, and a virtual machine that was
+paused by a second or so. The worker's own check of the deadline is exact."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustWindow:

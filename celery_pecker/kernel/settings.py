@@ -11,7 +11,6 @@ from celery_pecker.kernel.declared import (
     Declared,
     Kind,
     PositiveSeconds,
-    Seconds,
     Switch,
     whole,
 )
@@ -61,12 +60,6 @@ class Settings(Declared):
     """Which app owns the schema; set it when an app is renamed."""
     schema: Annotated[str, SCHEMA] = "public"
     """The PostgreSQL schema of the tables; it belongs to one app."""
-    clock_slack: Seconds = 5.0
-    """How far a row may lie ahead of the database's clock before that counts as a clock
-    that stepped back (or the entry's period, if that is longer)."""
-    clock_skew: Seconds = 2.0
-    """Added to a deadline where Celery compares it with a worker's host clock
-    (`expires`)."""
     database_timeout: PositiveSeconds = 2.0
     """For each statement, the start check of a run included; and for connecting, at
     least 2 where no run waits, for all hosts of the DSN together. With
@@ -77,9 +70,6 @@ class Settings(Declared):
     `socket_timeout` and `socket_connect_timeout` in `broker_transport_options` take
     precedence. Sentinels share it: each is asked once, for its part, unless
     `sentinel_kwargs` has these two."""
-    redis_guard: Switch = True
-    """Whether this app's workers get the step that [survives a restart of
-    Redis](../how-to/redis-restarts.md)."""
     gate: Annotated[str | None, TEXT] = None
     """Dotted path of a callable `(app) -> Gate`, asked before each claim which entries
     to leave out (`()` for none; anything but a collection of names is refused at the
@@ -110,9 +100,6 @@ class Settings(Declared):
     outbox_limit: Annotated[int, whole(1_000, 500_000_000)] = 8_000_000
     """Bytes that a message in an [outbox](../how-to/outbox.md) may have, headers
     included."""
-    outbox_interval: PositiveSeconds = 0.05
-    """How often a relay looks for messages in an [outbox](../how-to/outbox.md). Several
-    relays share the looks: together they look about twice as often as one alone."""
     outbox_hold: PositiveSeconds = 30.0
     """How long a relay keeps a batch that it claimed. Where it dies, another one takes
     the batch over after that; it must be well above `pecker_database_timeout` and
@@ -126,12 +113,11 @@ class Settings(Declared):
     outbox_local: Switch = False
     """Whether this app's workers run what was recorded with
     [`outbox="local"`](../how-to/outbox-until-done.md)."""
-    outbox_backoff: Seconds = 60.0
+    outbox_backoff: PositiveSeconds = 60.0
     """Seconds for which the first run of a task with `outbox="until_done"` or `"local"`
-    keeps other runs of it away; doubled by each run, and the back-off after a failure.
+    keeps other runs of it away; doubled by each run up to an hour, and the back-off
+    after a failure.
     A message that the broker lost is sent again after as long."""
-    outbox_backoff_most: Seconds = 3_600.0
-    """The longest such hold."""
     outbox_attempts: Annotated[int, whole(1, 10_000)] = 20
     """After how many failed runs such a task is parked, where it says nothing itself
     (`outbox_attempts=`)."""
@@ -157,12 +143,6 @@ class Settings(Declared):
     observers_lease: PositiveSeconds = 5.0
     """Seconds for which a host holds its observers after its last renewal; where it
     dies together with its supervisor, others take over after that."""
-    observers_start_rate: Annotated[int, whole(1, 1_000_000)] = 2_000
-    """How many observers a host begins in a second, at most: after a blackout they do
-    not all begin at once."""
-    observers_history: Annotated[int, whole(0, 10_000_000)] = 10_000
-    """Events that are kept in
-    [`pecker_observer_history`](tables.md#pecker_observer_history); `0`: none."""
     alarms: Annotated[Mapping[str, Any] | None, DICT] = field(default=None, hash=False)
     """Rules of [alarms](../how-to/alarms.md), a dict by their names; `None`: nothing
     rings."""
@@ -171,9 +151,6 @@ class Settings(Declared):
     )
     """Where notices go beside the log: Apprise URLs and dotted paths of callables, a
     dict by the names that rules use."""
-    alarms_interval: PositiveSeconds = 10.0
-    """Seconds between two looks for what is wrong; many replicas together look as often
-    as one."""
     allowed_tasks: Annotated[Sequence[str] | None, NAMES] = field(
         default=None, hash=False
     )
@@ -199,12 +176,4 @@ class Settings(Declared):
                 " or set pecker_app = 'proj'; tables belong to one app, by its name"
             )
             raise Misconfigured(message)
-        settings = cls(**cls.checked(values))
-        first, most = settings.outbox_backoff, settings.outbox_backoff_most
-        if not 0 < first <= most:
-            message = (
-                f"{PREFIX}outbox_backoff must be above zero and at most"
-                f" {PREFIX}outbox_backoff_most ({most!r}), not {first!r}"
-            )
-            raise Misconfigured(message)
-        return settings
+        return cls(**cls.checked(values))

@@ -80,6 +80,6 @@ def connect() -> None:
 
 def _on_worker_init(*, instance: Any, conf: Any, **_: object) -> None:
     steps = instance.app.steps["worker"]
-    if conf.get("pecker_dsn") and conf.get("pecker_redis_guard") is not False:
+    if conf.get("pecker_dsn"):
         steps.add(RedisGuardStep)
     steps.update(STEPS)

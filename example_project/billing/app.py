@@ -29,7 +29,5 @@ app.conf.update(
     pecker_heartbeat_dir=os.environ.get("BILLING_HEARTBEATS"),
     # Half a minute by default. A dead relay's batch waits for so long.
     pecker_outbox_hold=4.0,
-    # Five times the default, so that a batch has more than a message or two.
-    pecker_outbox_interval=0.25,
 )
 outbox = Outbox(app)

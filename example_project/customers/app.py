@@ -33,7 +33,6 @@ app.conf.update(
     pecker_allowed_tasks=["example_project.customers.*"],
     pecker_alarms={"silent": {"after": SILENT_AFTER}},
     pecker_alarms_to={"duty": "example_project.customers.app:page"},
-    pecker_alarms_interval=0.5,
 )
 
 

@@ -40,6 +40,11 @@ code that holds it up has failed. Its supervisor would kill it a bit later."""
 ENDING_AT_ONCE = 200
 """Observers that a draining host ends at a time."""
 REPORTS_AT_ONCE = 500
+START_RATE = 2_000
+"""Observers that a host begins in a second, at most: after a blackout they do not all
+begin at once. What a core has time for."""
+HISTORY = 10_000
+"""Events that are kept in pecker_observer_history: two megabytes."""
 OVERTAKEN = "another life of it has begun"
 PRUNE_INTERVAL = 60.0
 """Seconds."""

@@ -24,6 +24,9 @@ from celery_pecker.outbox.relay.watermark import StragglerScan, Watermark
 
 logger = logging.getLogger("celery_pecker.outbox")
 
+INTERVAL = 0.05
+"""Seconds between two looks at the table: a look that finds nothing takes 0.2 ms of
+PostgreSQL. Relays share them: together they look about twice as often as one alone."""
 UPKEEP_INTERVAL = 5.0
 """Seconds between two signs of life."""
 RECLAIM_INTERVAL = 1.0
@@ -40,7 +43,7 @@ class Relay:
         *,
         clock: Clock,
         hold: float,
-        interval: float,
+        interval: float = INTERVAL,
         name: str = "default",
     ) -> None:
         self._batches = batches

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+LONGEST = 3_600.0
+"""Seconds to which holds grow: a day of failures is 25 attempts, so that twenty of
+them, after which a row is parked, last most of a day."""
 MAX_DOUBLINGS = 30
 """Two to the attempt is not counted further: any cap is reached by then."""
 MARGIN = 0.1

@@ -15,9 +15,9 @@ from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
 from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import Clock, new_tag
 from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.lease import TrustWindow
+from celery_pecker.kernel.lease import SLACK, TrustWindow
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.outbox.runs import header
+from celery_pecker.outbox.runs import header, holds
 from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.load import Load
@@ -45,14 +45,12 @@ class Pushes:
         clock: Clock,
         name: str,
     ) -> None:
-        holds = Holds(settings.outbox_backoff, settings.outbox_backoff_most)
-        self._rows = Rows(database, holds, log=settings.outbox_log)
+        longest = Holds(settings.outbox_backoff, holds.LONGEST)
+        self._rows = Rows(database, longest, log=settings.outbox_log)
         self._publisher = publisher
         self._clock = clock
         self._name = name
-        self._slack = settings.clock_slack
         self._trust = settings.outbox_backoff / 2
-        self._interval = max(settings.outbox_interval, IDLE_INTERVAL)
         self._load = Load()
         self._look_at = self._next = float("-inf")
         self.sent = 0
@@ -68,7 +66,7 @@ class Pushes:
         if now < self._next:
             return self._next - now
         if now >= self._look_at:
-            self._rows.mend(self._slack)
+            self._rows.mend(SLACK)
             self._load = self._rows.load()
             self._look_at = now + LOOK_INTERVAL
         claimed = self._rows.claim_pushes(only=self._load.only)
@@ -76,7 +74,7 @@ class Pushes:
         for part in slices(claimed):
             if not self._send(part, trust):
                 break
-        rest = 0.0 if len(claimed) >= MAX_PUSHES // 2 else self._interval
+        rest = 0.0 if len(claimed) >= MAX_PUSHES // 2 else IDLE_INTERVAL
         self._next = now + rest
         return rest
 

@@ -54,7 +54,7 @@ class RunService:
     def __init__(self, settings: Settings, clock: Clock = SYSTEM) -> None:
         self._settings = settings
         self._clock = clock
-        self._holds = holds.Holds(settings.outbox_backoff, settings.outbox_backoff_most)
+        self._holds = holds.Holds(settings.outbox_backoff, holds.LONGEST)
         self._connections = Connections(settings, clock, role="outbox")
         self._backoff = Backoff(first=0.1, most=2.0)
 

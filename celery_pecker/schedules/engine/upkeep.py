@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from celery_pecker.kernel.lease import SLACK
 from celery_pecker.schedules.engine.agenda import Agenda
 from celery_pecker.schedules.engine.model import Orphan
 from celery_pecker.schedules.engine.publishing import sample
@@ -39,7 +40,7 @@ FORGET = 86_400.0
 class UpkeepPace:
     """How patient a replica is. Seconds."""
 
-    slack: float = 5.0
+    slack: float = SLACK
     """How far a row may lie ahead before that counts as a clock that stepped back."""
     timeout: float = 2.0
     """How long a statement may take; one that arrives later takes nothing."""

@@ -26,6 +26,7 @@ from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.kernel.lease import SLACK
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.runs import options
@@ -73,7 +74,6 @@ class OutboxRunner:
     ) -> None:
         self._app: Any = app
         self._service = service
-        self._slack = settings.clock_slack
         self._hostname = hostname
         self._kind = "gevent" if pool_kind == "gevent" else "threads"
         self._clock = clock
@@ -146,7 +146,7 @@ class OutboxRunner:
         return max(left if wait is None else min(wait, left), 0.0)
 
     def _look(self) -> None:
-        self._rows.mend(self._slack)
+        self._rows.mend(SLACK)
         load = self._rows.load()
         if load != self._load:
             logger.info("pecker: recorded tasks are run under another load: %s", load)

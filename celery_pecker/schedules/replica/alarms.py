@@ -12,7 +12,7 @@ from typing import Any
 from celery import Celery
 
 from celery_pecker.alarms.evaluation import Evaluator
-from celery_pecker.alarms.kinds import Held, Shut
+from celery_pecker.alarms.kinds import INTERVAL, Held, Shut
 from celery_pecker.alarms.model import Finding, StoredSlot
 from celery_pecker.alarms.rules import SETTING, read_rules
 from celery_pecker.alarms.sending import Sending
@@ -25,6 +25,7 @@ from celery_pecker.kernel.clock import SYSTEM, from_us, new_id, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.forks import abandon_in_forks
+from celery_pecker.kernel.lease import SLACK
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.kernel.schema_check import check_schema
@@ -200,12 +201,13 @@ class Alarms:
         self.databases = [*own, *parked.databases.values()]
         holder = new_id()
         tables, sending = (Tables(one, holder) for one in own)
+        self._interval = min([INTERVAL, *(rule.interval for rule in rules)])
         self._rounds = Rounds(
             rules,
             tables,
             Evaluator(
                 tables=tables,
-                slack=settings.clock_slack,
+                slack=SLACK,
                 term=TERM,
                 instants=Instants(app, beat_schedule),
                 stored=StoredInstants(
@@ -216,7 +218,7 @@ class Alarms:
                 held=held,
                 parked=parked,
             ),
-            interval=settings.alarms_interval,
+            interval=self._interval,
             clock=SYSTEM,
         )
         self._sending = Sending(sending, targets)
@@ -281,7 +283,7 @@ class Alarms:
             check_schema(database, app=self._settings.app)
         if self._rounds.step():
             self._loops[1].wake()
-        return self._settings.alarms_interval
+        return self._interval
 
     def _send(self) -> float:
         """Send what waits, and let the connection go: there is seldom anything."""

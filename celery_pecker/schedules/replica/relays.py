@@ -118,7 +118,6 @@ class _Running:
             self.publisher,
             clock=SYSTEM,
             hold=settings.outbox_hold,
-            interval=settings.outbox_interval,
             name=name,
         )
         self.pushes = Pushes(

@@ -82,7 +82,7 @@ class Claimant:
         mode = RunMode.LOCAL if kind == "local" else RunMode.DISPATCH
         declared = declarations.entries(beat_schedule.schedule, app, conf=app.conf)
         entries = [entry for entry in declared if entry.policy.run is mode]
-        pace = UpkeepPace(slack=settings.clock_slack, timeout=settings.database_timeout)
+        pace = UpkeepPace(timeout=settings.database_timeout)
         database = Database.of(settings)
         agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
         repository = Repository(

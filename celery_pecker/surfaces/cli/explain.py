@@ -9,6 +9,7 @@ from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.lease import SLACK
 from celery_pecker.schedules.overview.explain import explain as answer
 from celery_pecker.schedules.overview.verdicts import Question
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
@@ -56,7 +57,7 @@ def explain(context: Context, *, name: str, slot: str | None) -> None:
             declared_in_code=entry is not None,
             next_us=next_us,
             names=[] if detail is not None else context.names,
-            slack_us=round(context.settings.clock_slack * 1_000_000),
+            slack_us=round(SLACK * 1_000_000),
             slot_us=None if slot is None else _instant(slot, context),
         ),
         context.at,

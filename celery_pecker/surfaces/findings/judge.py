@@ -110,7 +110,7 @@ def clock(offset_us: int, error_us: int, skew_us: int) -> Finding:
         return fail(
             "clock",
             text + "; Celery compares 'expires' with the clocks of workers",
-            "let NTP set the clocks of all hosts, or raise pecker_clock_skew",
+            "let NTP set the clocks of all hosts",
         )
     if away > OFFSET_SEEN_US:
         return warn("clock", text, "let NTP set the clocks of all hosts")

@@ -8,7 +8,7 @@ from celery_pecker.kernel import migrations
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured, PeckerError
-from celery_pecker.kernel.lease import SECOND
+from celery_pecker.kernel.lease import SECOND, SKEW
 from celery_pecker.kernel.sql import render, tables
 from celery_pecker.schedules.declarations import other_scheduler
 from celery_pecker.schedules.overview.slot_verdicts import alive, differing
@@ -70,7 +70,7 @@ def _server(project: Project) -> Generator[Finding, None, bool]:
     yield judge.clock(
         (before + after) // 2 - third[0],
         (after - before) // 2,
-        round(settings.clock_skew * SECOND),
+        round(SKEW * SECOND),
     )
     return bool(server.vacuums)
 

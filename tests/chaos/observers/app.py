@@ -14,6 +14,7 @@ from celery import Celery
 from celery_pecker.kernel.clock import pause
 from celery_pecker.kernel.errors import LeaseLost
 from celery_pecker.observers import Lease, Observers
+from celery_pecker.observers.hosts import host
 
 OBSERVERS = int(os.environ.get("PECKER_CHAOS_OBSERVERS", "200"))
 LEASE = 3.0
@@ -35,9 +36,9 @@ app = Celery("observers-chaos", broker="memory://")
 app.conf.update(
     pecker_dsn=os.environ.get("PECKER_TEST_DSN_OF_APP", "dbname=nowhere"),
     pecker_observers_lease=LEASE,
-    pecker_observers_history=10_000_000,
 )
 observers = Observers(app)
+host.HISTORY = 10_000_000
 signal.signal(signal.SIGUSR1, lambda *_: pause(BLOCKED))
 
 

@@ -17,6 +17,7 @@ from celery import Celery
 import celery_pecker.worker
 from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
 from celery_pecker.outbox import Outbox
+from celery_pecker.outbox.runs import holds
 from celery_pecker.outbox.runs.rows import Rows
 from tests.chaos.outbox.strikes import Strikes
 from tests.told import told
@@ -34,6 +35,7 @@ MODES = {"chaos.message": "until_done", "chaos.here": "local"}
 
 def main(dsn: str, broker: str, queue: str, folder: str) -> None:
     """Work until somebody ends the process."""
+    holds.LONGEST = MOST_HOLD
     app = Celery("working", broker=broker)
     app.conf.update(
         pecker_dsn=dsn,
@@ -41,7 +43,6 @@ def main(dsn: str, broker: str, queue: str, folder: str) -> None:
         pecker_outbox_local=True,
         pecker_outbox_hold=HOLD,
         pecker_outbox_backoff=HOLD,
-        pecker_outbox_backoff_most=MOST_HOLD,
         pecker_outbox_attempts=10_000,
         pecker_outbox_log=10_000_000,
         pecker_heartbeat_dir=folder,

@@ -28,7 +28,6 @@ app.conf.update(
     pecker_worker=True,
     pecker_alarms={"held": {"after": 1.0}, "silent": {"after": 1.0}},
     pecker_alarms_to={"duty": "tests.integration.alarms.duty_app:page"},
-    pecker_alarms_interval=0.2,
     beat_schedule={
         name: {"task": "duty.nothing", "schedule": 0.5} for name in ("held", "runs")
     },

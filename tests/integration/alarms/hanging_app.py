@@ -28,7 +28,6 @@ def make(conf: dict[str, Any]) -> Celery:
     """Return the app, its job under `app.tasks["hangs"]`."""
     app = Celery("hanging", broker="memory://", set_as_current=False)
     app.conf.update(
-        pecker_alarms_interval=0.5,
         pecker_alarms={"job_hangs": {"after": 6.0}, "job_late": {"after": 2.0}},
         sharding_lease=2.0,
         sharding_flush=0.1,

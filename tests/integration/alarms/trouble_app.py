@@ -30,7 +30,6 @@ app.conf.update(
     pecker_worker=True,
     pecker_observers=True,
     pecker_observers_lease=2.0,
-    pecker_alarms_interval=0.5,
     pecker_alarms={
         "silent": {"after": 1.0},
         "failing": {"after": 0.0, "only": ["fails"]},

@@ -70,7 +70,7 @@ def test_a_worker_answers_without_passwords(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(utils, "filter_hidden_settings", celerys)
     app = Celery("shop", broker="memory://", set_as_current=False)
     # No step of ours starts in this worker: none of these servers is there.
-    app.conf.update(CONF, pecker_redis_guard=False)
+    app.conf.update(CONF)
     celery_pecker.worker.install(app)
     app.steps["worker"].clear()
     with start_worker(app, perform_ping_check=False):

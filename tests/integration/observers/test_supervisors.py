@@ -40,14 +40,9 @@ def test_hosts_and_their_capacity_come_from_settings() -> None:
     observers = observers_with(
         pecker_observers_hosts=2,
         pecker_observers_capacity=7,
-        pecker_observers_start_rate=50,
-        pecker_observers_history=3,
     )
     assert plans(Supervisor(observers, name="a")) == [("a-0", 7), ("a-1", 7)]
     assert plans(Supervisor(observers, name="b", hosts=1, room=9)) == [("b-0", 9)]
-    conf = Supervisor(observers).hosts[0].config["conf"]
-    assert conf["pecker_observers_start_rate"] == 50
-    assert conf["pecker_observers_history"] == 3
 
 
 PATH = """

@@ -20,7 +20,7 @@ from celery_pecker.schedules.local.outbox_runner import OutboxRunner
 from celery_pecker.schedules.local.tracer import refuse_retries
 from tests.integration.outbox.stored import Table
 
-QUICK = {"pecker_outbox_backoff": 20.0, "pecker_outbox_backoff_most": 60.0}
+QUICK = {"pecker_outbox_backoff": 20.0}
 
 
 class Hall:

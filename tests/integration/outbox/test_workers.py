@@ -19,6 +19,7 @@ from celery_pecker.outbox import Outbox
 from celery_pecker.outbox.operations import Which, reschedule
 from celery_pecker.testing import eventually
 from example_project.processes import ProcessContainer
+from tests.constants import constants
 from tests.integration.outbox.stored import Table
 
 ROOT = Path(__file__).parents[3]
@@ -47,7 +48,6 @@ class Office:
             "pecker_dsn": dsn,
             "pecker_heartbeat_dir": str(folder / "alive"),
             "pecker_outbox_backoff": HOLD,
-            "pecker_outbox_backoff_most": HOLD,
             "task_default_queue": queue,
         }
         self.app = Celery("mails", broker=broker, set_as_current=False)
@@ -75,6 +75,7 @@ class Office:
                 "PECKER_TEST_FOLDER": str(self.folder),
                 "PECKER_TEST_BROKER": self._broker,
                 "PECKER_TEST_CONF": json.dumps(self._conf),
+                **constants(longest_hold=HOLD),
             },
         )
         self.workers.append(process)

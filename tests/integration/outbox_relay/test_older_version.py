@@ -50,22 +50,17 @@ class Shop:
         self.workers: dict[str, ProcessContainer] = {}
         self._connection = psycopg.connect(dsn, autocommit=True)
         self.ask(TABLES)
-        self._env = {
-            "SHOP_BROKER": broker,
-            "SHOP_CONF": json.dumps(
-                {
-                    "pecker_dsn": dsn,
-                    "pecker_worker": True,
-                    "pecker_outbox_local": True,
-                    "pecker_outbox_backoff": 5.0,
-                    "pecker_outbox_backoff_most": 10.0,
-                    "pecker_heartbeat_dir": str(folder / "alive"),
-                    "task_default_queue": queue,
-                    "task_ignore_result": True,
-                    "worker_enable_remote_control": False,
-                    "broker_connection_retry_on_startup": True,
-                }
-            ),
+        self._broker = broker
+        self._conf = {
+            "pecker_dsn": dsn,
+            "pecker_worker": True,
+            "pecker_outbox_local": True,
+            "pecker_outbox_backoff": 5.0,
+            "pecker_heartbeat_dir": str(folder / "alive"),
+            "task_default_queue": queue,
+            "task_ignore_result": True,
+            "worker_enable_remote_control": False,
+            "broker_connection_retry_on_startup": True,
         }
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
@@ -121,7 +116,12 @@ class Shop:
     def _of(self, version: str) -> dict[str, str]:
         tree = ROOT if version == "this" else self.folder / "older"
         paths = os.pathsep.join([str(tree), str(HERE)])
-        return {**self._env, "SHOP_VERSION": version, "PYTHONPATH": paths}
+        return {
+            "SHOP_BROKER": self._broker,
+            "SHOP_CONF": json.dumps(self._conf),
+            "SHOP_VERSION": version,
+            "PYTHONPATH": paths,
+        }
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from celery_pecker.testing import eventually
 from celery_sharding.ledger import at
 from celery_sharding.model import Outcome, Stage
 from example_project.processes import ProcessContainer
+from tests.constants import constants
 from tests.integration.surroundings import whole_app
 
 ROOT = Path(__file__).parents[3]
@@ -59,7 +60,10 @@ class Stand:
             [sys.executable, "-m", "tests.lean", "-A", whole_app.__name__, *words],
             name=f"w{len(self.workers)}",
             cwd=ROOT,
-            env={whole_app.CONF: json.dumps({**self._conf, **conf})},
+            env={
+                whole_app.CONF: json.dumps({**self._conf, **conf}),
+                **constants(longest_hold=5.0),
+            },
         )
         self.workers.append(process)
         self._stack.callback(process.remove)

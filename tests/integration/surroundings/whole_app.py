@@ -40,7 +40,6 @@ def make(conf: dict[str, Any]) -> Whole:
         pecker_observers=True,
         pecker_observers_capacity=10,
         pecker_outbox_backoff=5.0,
-        pecker_outbox_backoff_most=5.0,
         sharding_resend=2.0,
         task_ignore_result=True,
         worker_prefetch_multiplier=1,

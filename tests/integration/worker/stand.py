@@ -31,7 +31,7 @@ class Stand:
         self.sender = Celery(broker=server.url)
         self.worker: Any = None
 
-    def start(self, *options: str, **conf: object) -> None:
+    def start(self, *options: str, guarded: bool = True, **conf: object) -> None:
         """The worker is ready."""
         self.worker = ProcessContainer(
             [
@@ -48,6 +48,7 @@ class Stand:
             env={
                 "PECKER_TEST_FOLDER": str(self.folder),
                 "PECKER_TEST_CONF": json.dumps({"broker_url": self.server.url, **conf}),
+                **({} if guarded else {"PECKER_TEST_UNGUARDED": "1"}),
             },
         )
         self.worker.start()

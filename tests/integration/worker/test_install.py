@@ -61,15 +61,8 @@ def look(*apps: Mapping[str, object], connects: bool) -> list[list[bool]]:
 def test_settings_decide() -> None:
     """The step is in time when the worker command's first signal adds it."""
     redis = {"broker_url": "redis://127.0.0.1:1/0"}
-    dsn = {**redis, "pecker_dsn": "postgresql://x/y"}
-    looks = look(
-        dsn,
-        {**dsn, "pecker_redis_guard": True},
-        {**dsn, "pecker_redis_guard": False},
-        redis,
-        connects=True,
-    )
-    assert [guarded for guarded, _ in looks] == [True, True, False, False]
+    looks = look({**redis, "pecker_dsn": "postgresql://x/y"}, redis, connects=True)
+    assert [guarded for guarded, _ in looks] == [True, False]
 
 
 def test_only_workers_on_redis_are_guarded() -> None:

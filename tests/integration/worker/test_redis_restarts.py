@@ -221,7 +221,7 @@ def test_the_worker_survives_a_redis_that_lost_its_data(stand: Stands) -> None:
 def test_without_the_guard_the_worker_exits(stand: Stands) -> None:
     """The fault of celery and kombu 5.7: once this is red, the guard may retire."""
     site = stand()
-    site.start("-P", "prefork", "-c", "2", *PLAIN, pecker_redis_guard=False)
+    site.start("-P", "prefork", "-c", "2", *PLAIN, guarded=False)
     occupy(site)
 
     site.lose_redis()

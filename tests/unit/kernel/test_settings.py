@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from types import ModuleType
 from typing import Any
 
 import pytest
 from celery import Celery
 
+from celery_pecker.kernel.declared import refuse_misspelt
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.renamed_settings import RENAMED
 from celery_pecker.kernel.settings import Settings
+from celery_sharding.settings import ShardingSettings
+from throttle.settings import Settings as ThrottleSettings
 
+PACKAGES = (Settings, ShardingSettings, ThrottleSettings)
+"""All that declare settings: each is loaded."""
 DSN = "postgresql://pecker:s3cret@db/app"
 
 
@@ -47,11 +54,8 @@ def test_all_settings_are_read() -> None:
         "dsn": DSN,
         "app": "renamed",
         "schema": 'Odd "name"-1',
-        "clock_slack": 0,
-        "clock_skew": 1.5,
         "database_timeout": 3,
         "broker_timeout": 0.5,
-        "redis_guard": False,
         "gate": "proj.gates:office_hours",
         "worker": True,
         "local_threads": 2,
@@ -61,14 +65,12 @@ def test_all_settings_are_read() -> None:
         "tracing": True,
         "heartbeat_dir": "/run/pecker",
         "outbox_limit": 1_000,
-        "outbox_interval": 0.2,
         "outbox_hold": 10,
         "intake_token": "s3same",
         "allowed_tasks": ["billing.*"],
         "intake_tasks": ["billing.*"],
         "outbox_local": True,
         "outbox_backoff": 0.5,
-        "outbox_backoff_most": 30,
         "outbox_attempts": 1,
         "outbox_log": 0,
         "observers": True,
@@ -76,11 +78,8 @@ def test_all_settings_are_read() -> None:
         "observers_capacity": 300,
         "observers_max_memory_per_host": 500_000,
         "observers_lease": 8,
-        "observers_start_rate": 50,
-        "observers_history": 0,
         "alarms": {"silent": {}},
         "alarms_to": {"duty": "proj.duty:page"},
-        "alarms_interval": 5,
     }
     assert {*given} == {*Settings.__dataclass_fields__}, "a setting is not tried here"
     found = read(**{f"pecker_{name}": value for name, value in given.items()})
@@ -97,7 +96,7 @@ def django_like() -> Celery:
         CELERY_BROKER_URL="memory://",
         CELERY_PECKER_DSN=DSN,
         CELERY_PECKER_SCHEMA="jobs",
-        CELERY_PECKER_CLOCK_SKEW=3,
+        CELERY_PECKER_BROKER_TIMEOUT=3,
     )
     app = Celery("proj", set_as_current=False)
     app.config_from_object(module, namespace="CELERY")
@@ -108,7 +107,7 @@ def test_under_a_namespace_they_are_upper_case() -> None:
     """``CELERY_PECKER_DSN`` of Django's settings is ``pecker_dsn``."""
     app = django_like()
     assert Settings.read(app.conf, main=app.main) == Settings(
-        dsn=DSN, app="proj", schema="jobs", clock_skew=3
+        dsn=DSN, app="proj", schema="jobs", broker_timeout=3
     )
 
 
@@ -170,8 +169,6 @@ WRONG: list[tuple[str, object, str]] = [
     ("schema", "a%b", "without NUL, '{' or '%'"),
     ("schema", "a\0b", "without NUL, '{' or '%'"),
     ("schema", None.__class__, "name of a PostgreSQL schema"),
-    ("redis_guard", "yes", "True or False"),
-    ("redis_guard", 1, "True or False"),
     ("worker", "yes", "True or False"),
     ("tracing", 1, "True or False"),
     ("metrics_address", "", "non-empty string"),
@@ -188,8 +185,6 @@ WRONG: list[tuple[str, object, str]] = [
     *(
         (name, value, allowed)
         for name, allowed in (
-            ("clock_slack", "from zero to 3600"),
-            ("clock_skew", "from zero to 3600"),
             ("database_timeout", "above zero to 3600"),
             ("broker_timeout", "above zero to 3600"),
         )
@@ -197,6 +192,7 @@ WRONG: list[tuple[str, object, str]] = [
     ),
     ("database_timeout", 0, "above zero"),
     ("broker_timeout", 0.0, "above zero"),
+    ("outbox_backoff", 0, "above zero"),
 ]
 
 
@@ -219,17 +215,31 @@ def test_a_dsn_is_never_shown() -> None:
     assert "s3cret" not in refused(pecker_dsn=DSN, pecker_schema="")
 
 
-@pytest.mark.parametrize(
-    "conf",
-    [
-        {"pecker_outbox_backoff": 0},
-        {"pecker_outbox_backoff": 4_000},
-        {"pecker_outbox_backoff": 20.0, "pecker_outbox_backoff_most": 10.0},
-    ],
-)
-def test_the_first_hold_is_none_of_the_longest(conf: dict[str, object]) -> None:
-    """It is above zero, and not longer than the cap."""
-    assert "pecker_outbox_backoff must be" in refused(pecker_dsn=DSN, **conf)
+@pytest.mark.parametrize("name", RENAMED)
+def test_a_setting_that_there_once_was_is_refused_with_what_became_of_it(
+    name: str,
+) -> None:
+    """Under a namespace, too, at each point that looks for misspelt ones."""
+    for key in (name, f"CELERY_{name.upper()}"):
+        app = django_like()
+        app.conf.update({key: None})
+        with pytest.raises(Misconfigured) as caught:
+            refuse_misspelt(app.conf)
+        assert str(caught.value) == f"{key} {RENAMED[name]}"
+
+
+def test_what_became_of_a_setting_names_no_other_that_there_once_was() -> None:
+    """Who goes by what is said is not refused again."""
+    declared = {
+        package.PREFIX + name
+        for package in PACKAGES
+        for name in package.__dataclass_fields__
+    }
+    assert not declared & {*RENAMED}
+    for said in RENAMED.values():
+        named = {*re.findall(r"(?:pecker|sharding|throttle)_[a-z_]+", said)}
+        assert named <= declared
+        assert said.startswith(("was renamed ", "is gone: "))
 
 
 def test_settings_are_keys_whatever_lists_and_mappings_they_have() -> None:

@@ -1,4 +1,4 @@
-"""What the settings that say how far clocks are trusted change in a real replica."""
+"""How far a real replica trusts clocks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import redis
 from celery import Celery
 from dateutil.parser import isoparse
 
+from celery_pecker.kernel.lease import SKEW, SLACK
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules.declarations import BeatSchedule
 from celery_pecker.schedules.replica import Claimant, Replica, compose
@@ -59,23 +60,23 @@ def begin(dsn: str, redis_url: str, queue_name: str) -> Iterator[Begin]:
         yield start
 
 
-def test_pecker_clock_skew_lies_between_deadline_and_expiry(
+def test_the_skew_lies_between_deadline_and_expiry(
     begin: Begin, redis_url: str, queue_name: str
 ) -> None:
     """Celery compares the expiry with the worker's clock, which may be that wrong."""
-    begin(pecker_clock_skew=7.0)
+    begin()
     with redis.Redis.from_url(redis_url) as client:
         eventually(lambda: client.llen(queue_name), 30.0, "a message")
         message: Any = json.loads(client.lindex(queue_name, 0))
     headers = message["headers"]
     deadline = isoparse(headers["pecker"]["deadline"])
     gap = isoparse(headers["expires"]) - deadline
-    assert gap.total_seconds() == pytest.approx(7.0, abs=0.001)
+    assert gap.total_seconds() == pytest.approx(SKEW, abs=0.001)
 
 
-def test_pecker_clock_slack_is_waited_out_and_no_more(begin: Begin, dsn: str) -> None:
+def test_the_slack_is_waited_out_and_no_more(begin: Begin, dsn: str) -> None:
     """A row further ahead than it means that the clock stepped back: a new era."""
-    begin(pecker_clock_slack=1.0)
+    begin()
     with psycopg.connect(dsn, autocommit=True) as connection:
 
         def era() -> Any:
@@ -86,8 +87,13 @@ def test_pecker_clock_slack_is_waited_out_and_no_more(begin: Begin, dsn: str) ->
             return row
 
         eventually(lambda: era()[1], 30.0, "a slot was won")
-        # By the default of five seconds this would be waited out in the same era.
-        connection.execute(
-            "update pecker_tasks set executed_at = executed_at + interval '4.5 seconds'"
+        ahead = (
+            "update pecker_tasks set executed_at = executed_at + %s * interval '1 s'"
+            " where name = 'note' returning executed_at"
         )
+        [moved] = connection.execute(ahead, [SLACK - 2]).fetchall()
+        later = "select 1 from pecker_tasks where name = 'note' and executed_at > %s"
+        eventually(lambda: connection.execute(later, moved).fetchone(), 30.0, "a slot")
+        assert era()[0] == 0
+        connection.execute(ahead, [SLACK + 2])
         eventually(lambda: era()[0] == 1, 30.0, "a new era")

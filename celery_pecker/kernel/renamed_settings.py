@@ -1,0 +1,16 @@
+"""What became of settings that there once were: each is refused with these words."""
+
+RENAMED = {
+    "pecker_alarms_interval": "is gone: schedulers look every 10 s, or every `after`"
+    " seconds of a rule that has less",
+    "pecker_clock_skew": "is gone: `expires` is the deadline + 2 s; let NTP set the"
+    " clocks of all hosts",
+    "pecker_clock_slack": "is gone: a row may lie 5 s ahead of the database's clock",
+    "pecker_observers_history": "is gone: 10,000 events are kept",
+    "pecker_observers_start_rate": "is gone: a host begins at most 2,000 observers in a"
+    " second",
+    "pecker_outbox_backoff_most": "is gone: a hold grows to an hour at most",
+    "pecker_outbox_interval": "is gone: relays look every 0.05 s",
+    "pecker_redis_guard": "is gone: the guard is there where the broker is Redis",
+}
+"""By old names, each beginning with a verb. In the order of the alphabet."""
