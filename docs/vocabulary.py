@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from celery_pecker.surfaces.views.alarms import ALARMS
+from celery_pecker.surfaces.views.audit import AUDIT
 from celery_pecker.surfaces.views.model import Column, Figure, Measure, Table
 from celery_pecker.surfaces.views.observers import OBSERVERS
 from celery_pecker.surfaces.views.outbox import OUTBOX
@@ -31,7 +32,7 @@ PARTS: Sequence[Part] = (
     ("Stored schedules", (), (STORED, CHANGES), ()),
     *(
         (one.title, one.figures, one.tables, one.measures)
-        for one in (OUTBOX, OBSERVERS, ALARMS, JOBS, JOB)
+        for one in (OUTBOX, OBSERVERS, ALARMS, AUDIT, JOBS, JOB)
     ),
     ("Throttled databases", THROTTLE, (DATABASES, WORKERS, TENANTS), THROTTLES),
 )

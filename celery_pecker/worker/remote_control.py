@@ -56,19 +56,28 @@ def _change(state: Any, name: str, *, paused: bool) -> dict[str, str]:
             overview.resume(name, by=BY)
         return {"ok": f"{name!r} is {'paused' if paused else 'resumed'}"}
 
-    return asked(state, repr(name), write)
+    act = f"schedules {'pause' if paused else 'resume'}"
+    return asked(state, name, write, act=act)
 
 
 def asked(
-    state: Any, subject: str, question: Callable[[Database], dict[str, Any]]
+    state: Any,
+    subject: str,
+    question: Callable[[Database], dict[str, Any]],
+    *,
+    act: str = "",
 ) -> dict[str, Any]:
-    """Return what PostgreSQL answers, asked on a thread; or that it has not yet."""
+    """Return what PostgreSQL answers, asked on a thread; or that it has not yet.
+
+    An act is recorded, once by each worker that was asked.
+    """
     try:
         settings = Settings.read(state.app.conf, main=state.app.main)
     except PeckerError as error:
         return {"error": str(error)}
 
     # Each `celery` command imports this module: none waits for PostgreSQL's driver
+    from celery_pecker.kernel.audit import recorded_over  # noqa: PLC0415
     from celery_pecker.kernel.database import Database  # noqa: PLC0415
 
     answer: list[dict[str, Any]] = []
@@ -76,7 +85,12 @@ def asked(
     def ask() -> None:
         database = Database.of(settings, role="remote")
         try:
-            answer.append(question(database))
+            if not act:
+                answer.append(question(database))
+                return
+            told = (act, subject, BY, "remote control")
+            with recorded_over(database, settings.app, *told):
+                answer.append(question(database))
         except PeckerError as error:
             answer.append({"error": str(error)})
         finally:
@@ -114,7 +128,7 @@ def pecker_drain(state: Any) -> dict[str, Any]:
     """Have this worker's hosts of observers hand over what they hold."""
     from celery_pecker.observers import operations  # noqa: PLC0415  # PostgreSQL's driver
 
-    return _ordered(state, operations.drain, "drained")
+    return _ordered(state, operations.drain, "drain")
 
 
 @control_command()
@@ -122,7 +136,7 @@ def pecker_undrain(state: Any) -> dict[str, Any]:
     """Let this worker's hosts take observers again."""
     from celery_pecker.observers import operations  # noqa: PLC0415  # PostgreSQL's driver
 
-    return _ordered(state, operations.undrain, "undrained")
+    return _ordered(state, operations.undrain, "undrain")
 
 
 def _hosts(state: Any) -> Sequence[dict[str, Any]]:
@@ -132,7 +146,7 @@ def _hosts(state: Any) -> Sequence[dict[str, Any]]:
 
 
 def _ordered(
-    state: Any, order: Callable[[Database, str], int], word: str
+    state: Any, order: Callable[[Database, str], int], act: str
 ) -> dict[str, Any]:
     nodes = [one["node"] for one in _hosts(state) if one["node"]]
     if not nodes:
@@ -140,9 +154,9 @@ def _ordered(
 
     def all_of_them(database: Database) -> dict[str, Any]:
         count = sum(order(database, node) for node in nodes)
-        return {"ok": f"{count} of {len(nodes)} hosts are {word}"}
+        return {"ok": f"{count} of {len(nodes)} hosts are {act}ed"}
 
-    return asked(state, "observers", all_of_them)
+    return asked(state, " ".join(nodes), all_of_them, act=f"observers {act}")
 
 
 def _described(

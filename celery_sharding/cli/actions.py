@@ -9,6 +9,7 @@ from __future__ import annotations
 import click
 from celery.bin.base import CeleryCommand
 
+from celery_pecker.surfaces.console.database_context import acting
 from celery_sharding.cli.context import Context, as_json, job_command, of_job
 from celery_sharding.views import JOBS
 
@@ -52,6 +53,7 @@ def retry(context: Context, *, task_id: str) -> None:
 @click.argument("shards", type=click.IntRange(0), nargs=-1, required=True)
 @as_json
 @Context.opened
+@acting("sharding rerun", "task_id", "shards")
 def rerun(context: Context, *, task_id: str, shards: tuple[int, ...]) -> None:
     """Run shards of an ended job once more, all of their items, and then Post."""
     items = context.ledger.control.rerun(task_id, shards)
@@ -64,6 +66,7 @@ def rerun(context: Context, *, task_id: str, shards: tuple[int, ...]) -> None:
 @click.argument("number", type=click.IntRange(1, 10_000))
 @as_json
 @Context.opened
+@acting("sharding concurrency", "task_id", "number")
 def concurrency(context: Context, *, task_id: str, number: int) -> None:
     """Let at most so many shards of a job run at once, from now on."""
     context.ledger.control.concurrency(task_id, number)

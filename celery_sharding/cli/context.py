@@ -10,7 +10,7 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.surfaces.console.context import as_json
-from celery_pecker.surfaces.console.database_context import DatabaseContext
+from celery_pecker.surfaces.console.database_context import DatabaseContext, acting
 from celery_pecker.surfaces.console.documents import plain
 from celery_pecker.surfaces.console.exits import NO, UNKNOWN
 from celery_pecker.surfaces.console.instants import for_people
@@ -41,4 +41,5 @@ class Context(DatabaseContext):
 
 def job_command(act: Callable[..., None]) -> click.Command:
     """Make a command of what is done with a job in an open context."""
-    return click.command(cls=CeleryCommand)(of_job(as_json(Context.opened(act))))
+    recorded = acting(f"sharding {act.__name__}", "task_id")(act)
+    return click.command(cls=CeleryCommand)(of_job(as_json(Context.opened(recorded))))

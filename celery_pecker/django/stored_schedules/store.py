@@ -12,6 +12,7 @@ from django.db import connections, transaction
 
 from celery_pecker.django import databases, project
 from celery_pecker.django.statements import Alias
+from celery_pecker.kernel.audit import recorded, recorded_over
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import UnknownSchedule
 from celery_pecker.schedules.overview import Overview
@@ -66,32 +67,32 @@ class Store:
 
     def set(self, **fields: Any) -> ScheduleRow:
         """Create or change a schedule. Raises what `Schedules.set` raises."""
-        with self._joined() as connection:
+        with self._acting("set", fields["name"]) as connection:
             return schedules().set(**fields, by=self.by, connection=connection)
 
     def change(self, old: str, **fields: Any) -> ScheduleRow:
         """Change a schedule, its name too. Raises what `Schedules.change` raises."""
-        with self._joined() as connection:
+        with self._acting("set", old) as connection:
             return schedules().change(old, **fields, by=self.by, connection=connection)
 
     def remove(self, name: str) -> bool:
         """Remove a schedule; say whether there was one."""
-        with self._joined() as connection:
+        with self._acting("remove", name) as connection:
             return schedules().remove(name, by=self.by, connection=connection)
 
     def pause(self, name: str, *, by: str) -> None:
         """Let its slots pass."""
-        with self._joined(name) as connection:
+        with self._acting("pause", name) as connection:
             schedules().pause(name, by=by, connection=connection)
 
     def resume(self, name: str, *, by: str) -> None:
         """Let its slots run."""
-        with self._joined(name) as connection:
+        with self._acting("resume", name) as connection:
             schedules().resume(name, by=by, connection=connection)
 
     def run(self, name: str, *, by: str) -> None:
         """Ask for a run now."""
-        with self._joined(name) as connection:
+        with self._acting("run", name) as connection:
             if connection is not None:
                 tables: Any = Alias(databases.alias(), databases.schema())
                 Overview(tables).request_run(name, by=by)
@@ -114,3 +115,16 @@ class Store:
             return
         with transaction.atomic(using=alias):
             yield connections[alias]
+
+    @contextmanager
+    def _acting(self, act: str, name: str) -> Iterator[Any]:
+        """Record an act, in the transaction that it is part of; yield as `_joined`."""
+        settings, alias = project.app_settings(), databases.alias()
+        told = (f"schedules {act}", name)
+        if project.why_without_tables(alias) is not None:
+            recording: Any = recorded(settings, *told, by=self.by, surface="admin")
+        else:
+            tables = Alias(alias, databases.schema())
+            recording = recorded_over(tables, settings.app, *told, self.by, "admin")
+        with recording, self._joined(name) as connection:
+            yield connection

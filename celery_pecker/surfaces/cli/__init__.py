@@ -9,6 +9,7 @@
     set, once, rename, remove    stored schedules, changed while everything runs
     schedules            which there are, and their changes
     alarms               what rings, and a trial
+    audit                who did what
     outbox               what waits in an outbox, and what people do to it
     health, doctor       for probes, and for people whose probes fail
     import, export       from another scheduler, and back
@@ -37,6 +38,7 @@ worker.connect()
 
 COMMANDS = {
     "alarms": "celery_pecker.surfaces.cli.alarms:alarms",
+    "audit": "celery_pecker.surfaces.cli.audit:audit",
     "doctor": "celery_pecker.surfaces.cli.doctor:doctor",
     "explain": "celery_pecker.surfaces.cli.explain:explain",
     "export": "celery_pecker.surfaces.cli.import_export:export",

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import socket
-
 import click
 from celery.backends.base import DisabledBackend
 from celery.bin.base import CeleryCommand
 
+from celery_pecker.kernel.audit import current_user
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.clock import pause as sleep
 from celery_pecker.schedules.engine.model import task_id
 from celery_pecker.schedules.overview import SlotRow
 from celery_pecker.surfaces.cli.context import NO, UNKNOWN, Context, as_json, instant
+from celery_pecker.surfaces.console.database_context import acting
 from celery_pecker.surfaces.console.exits import interrupted
 from celery_pecker.surfaces.findings.timeouts import bounded
 from celery_pecker.surfaces.views.schedules import PAUSE, RESUME, RUN
@@ -39,6 +37,7 @@ BAD = {
 @click.argument("name")
 @as_json
 @Context.opened
+@acting("schedules pause")
 def pause(context: Context, *, name: str) -> None:
     """Let an entry's slots pass without a run, until it is resumed."""
     context.schedules.pause(name, by=current_user())
@@ -50,6 +49,7 @@ def pause(context: Context, *, name: str) -> None:
 @click.argument("name")
 @as_json
 @Context.opened
+@acting("schedules resume")
 def resume(context: Context, *, name: str) -> None:
     """Let an entry's slots run again; what passed meanwhile is not made up for."""
     context.schedules.resume(name, by=current_user())
@@ -69,6 +69,7 @@ def resume(context: Context, *, name: str) -> None:
 )
 @as_json
 @Context.opened
+@acting("schedules run")
 def run(context: Context, *, name: str, wait: bool, timeout: float) -> None:
     """Ask for a run of an entry now, beside its slots.
 
@@ -142,12 +143,3 @@ def _task_id(context: Context, name: str, due_us: int) -> str:
         eras = [one.era for one in detail.pending if one.due_us == due_us]
         era = eras[0] if eras else detail.row.era
     return task_id(context.settings.schema, name, due_us, era)
-
-
-def current_user() -> str:
-    """Return the user of this machine who runs the command."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = f"uid {os.getuid()}"
-    return f"{user}@{socket.gethostname()}"

@@ -16,6 +16,7 @@ from celery_pecker.observers.model import Answer
 from celery_pecker.observers.overview import ObserversOverview
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
 from celery_pecker.surfaces.cli.observers import observers, refuse_unknown
+from celery_pecker.surfaces.console.database_context import acting
 from celery_pecker.surfaces.views.observers import OBSERVERS, RESTARTS, STOPS
 
 __all__ = ["observers"]
@@ -34,6 +35,7 @@ GONE = {
 @click.option("--refuse", is_flag=True, help="Where no host has room: do not wait.")
 @as_json
 @Context.opened
+@acting("observers start", "name", "kind")
 def start(  # all options of one
     context: Context,
     /,
@@ -60,6 +62,7 @@ def start(  # all options of one
 @click.argument("name")
 @as_json
 @Context.opened
+@acting("observers stop")
 def stop(context: Context, /, *, name: str) -> None:
     """Ask for the end of an observer."""
     answer = operations.stop(context.database, name)
@@ -72,6 +75,7 @@ def stop(context: Context, /, *, name: str) -> None:
 @click.argument("name")
 @as_json
 @Context.opened
+@acting("observers restart")
 def restart(context: Context, /, *, name: str) -> None:
     """End the life of an observer and begin another; a parked one begins again."""
     answer = operations.restart(context.database, name)
@@ -84,6 +88,7 @@ def restart(context: Context, /, *, name: str) -> None:
 @click.argument("node")
 @as_json
 @Context.opened
+@acting("observers drain", "node")
 def drain(context: Context, /, *, node: str) -> None:
     """Have a host, by name or id, hand over what it holds and take nothing more."""
     _ordered(context, node, operations.drain(context.database, node), "drain")
@@ -93,6 +98,7 @@ def drain(context: Context, /, *, node: str) -> None:
 @click.argument("node")
 @as_json
 @Context.opened
+@acting("observers undrain", "node")
 def undrain(context: Context, /, *, node: str) -> None:
     """Let a host that was drained, by name or id, take observers again."""
     count = operations.undrain(context.database, node)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import wraps
@@ -43,10 +42,35 @@ def in_outbox(command: Callable[Concatenate[Context, Database, ...], None]) -> A
     @Context.opened
     @wraps(command)
     def call(context: Context, /, *, name: str, **options: Any) -> None:
-        with opened(context, name) as database:
+        command(context, _chosen(context, name), **options)
+
+    return call
+
+
+def acting(command: Callable[Concatenate[Context, Database, ...], None]) -> Any:
+    """Record what a command does to which rows of its outbox."""
+
+    @wraps(command)
+    def call(context: Context, database: Database, /, **options: Any) -> None:
+        with context.recorded(f"outbox {command.__name__}", _described(options)):
             command(context, database, **options)
 
     return call
+
+
+def _described(options: Mapping[str, Any]) -> str:
+    """Return which rows the options of a command mean, or what else they say."""
+    given = {name: value for name, value in options.items() if value}
+    given.pop("all_rows", None)
+    ids = " ".join(str(one) for one in given.pop("ids", ()))
+    parts = [f"{name} {_text(value)}".strip() for name, value in given.items()]
+    return ", ".join([ids, *parts] if ids else parts) or "all rows"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(value)
+    return "" if value is True else str(value)
 
 
 def rows(command: Any) -> Any:
@@ -85,11 +109,8 @@ def outbox(ctx: click.Context, /, *, name: str, json: bool) -> None:
     """Show what waits in an outbox: how deep it is, and when it will be empty."""
     if subcommand_follows(ctx):
         return
-    with (
-        Context.open(ctx, json=json) as context,
-        opened(context, name) as database,
-    ):
-        summary = OutboxOverview(database).summary()
+    with Context.open(ctx, json=json) as context:
+        summary = OutboxOverview(_chosen(context, name)).summary()
         if not context.print_json(summary):
             print_figures(context, OUTBOX, summary)
             if summary.more:
@@ -119,6 +140,7 @@ def show(context: Context, database: Database, /, *, limit: int, **which: Any) -
 @rows
 @due
 @in_outbox
+@acting
 def retry(
     context: Context,
     database: Database,
@@ -142,6 +164,7 @@ def retry(
 @rows
 @click.option("--reason", default="parked by hand", show_default=True)
 @in_outbox
+@acting
 def park(context: Context, database: Database, /, *, reason: str, **which: Any) -> None:
     """Park rows: nothing delivers or runs them until they are retried."""
     count = operations.park(database, chosen(**which), reason)
@@ -151,6 +174,7 @@ def park(context: Context, database: Database, /, *, reason: str, **which: Any) 
 @outbox.command(cls=CeleryCommand)
 @rows
 @in_outbox
+@acting
 def drop(context: Context, database: Database, /, **which: Any) -> None:
     """Delete rows: their tasks will not run."""
     count = operations.drop(database, chosen(**which))
@@ -171,6 +195,7 @@ def drop(context: Context, database: Database, /, **which: Any) -> None:
     help="Runs of these rows are known to have ended: their holds are over too.",
 )
 @in_outbox
+@acting
 def reschedule(  # what can be changed
     context: Context,
     database: Database,
@@ -200,19 +225,16 @@ def reschedule(  # what can be changed
     _done(context, count, f"Rescheduled: {plural(count, 'message')}.")
 
 
-@contextmanager
-def opened(context: Context, name: str) -> Iterator[Database]:
-    """Yield the database of an outbox of the app."""
+def _chosen(context: Context, name: str) -> Database:
+    """Return the database of an outbox of the app; the context is of it from now on."""
     known_ones = context.project.outboxes
     if name not in known_ones:
         names = ", ".join(sorted(known_ones))
         message = f"--outbox {name!r}: the app has {names}"
         raise Misconfigured(message)
-    database = Database.of(known_ones[name], role="cli")
-    try:
-        yield database
-    finally:
-        database.close()
+    context.settings = known_ones[name]
+    context.database = Database.of(known_ones[name], role="cli")
+    return context.database
 
 
 def chosen(
@@ -280,7 +302,8 @@ def load(
     current = operations.read_load(database)
     if changes or default:
         known = asdict(Load() if default else current)
-        current = operations.set_load(database, **{**known, **changes})
+        with context.recorded("outbox load", _described(changes) or "default"):
+            current = operations.set_load(database, **{**known, **changes})
     if not context.print_json(asdict(current)):
         for key, value in asdict(current).items():
             shown = "all" if value is None else value

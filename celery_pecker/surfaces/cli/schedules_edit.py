@@ -12,13 +12,14 @@ import click
 import psycopg
 from celery.bin.base import CeleryCommand
 
+from celery_pecker.kernel.audit import current_user
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
 from celery_pecker.kernel.hosts import BoundedConnection
 from celery_pecker.schedules import ScheduleRow
 from celery_pecker.schedules.stored.fields import Preview, arguments, preview, texts
-from celery_pecker.surfaces.cli.actions import current_user
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
 from celery_pecker.surfaces.console import instants
+from celery_pecker.surfaces.console.database_context import acting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 KINDS = {
@@ -123,7 +124,8 @@ def set_(
         _refuse(context, change)
         _show(context, name, row, seen)
     else:
-        _say(context, change())
+        with context.recorded("schedules set", name):
+            _say(context, change())
 
 
 def _refuse(context: Context, change: Callable[..., ScheduleRow]) -> None:
@@ -147,6 +149,7 @@ def _refuse(context: Context, change: Callable[..., ScheduleRow]) -> None:
 @_with_arguments
 @as_json
 @Context.opened
+@acting("schedules once", "task", "name")
 def once(
     context: Context, /, *, task: str, at: str, name: str | None, **named: str | None
 ) -> None:
@@ -165,6 +168,7 @@ def once(
 @of_version
 @as_json
 @Context.opened
+@acting("schedules rename", "name", "to")
 def rename(context: Context, /, *, name: str, to: str, version: int | None) -> None:
     """Give a stored schedule another name; its slots come as they would have come."""
     _say(
@@ -178,6 +182,7 @@ def rename(context: Context, /, *, name: str, to: str, version: int | None) -> N
 @of_version
 @as_json
 @Context.opened
+@acting("schedules remove")
 def remove(context: Context, /, *, name: str, version: int | None) -> None:
     """Remove a stored schedule."""
     removed = context.schedules.remove(name, version=version, by=current_user())

@@ -19,11 +19,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from celery_pecker.calendars.checks import zone_of
+from celery_pecker.kernel.audit import current_user
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
 from celery_pecker.kernel.sql import render, statements
 from celery_pecker.schedules import Schedules
-from celery_pecker.surfaces.cli.actions import current_user
 from celery_pecker.surfaces.cli.context import NO, Context
 from celery_pecker.surfaces.cli.other_schedulers import rows
 from celery_pecker.surfaces.cli.other_schedulers.model import ForeignSchedule

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import ClassVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, wraps
+from typing import Any, ClassVar, TypeVar
 
 from celery import Celery
 
+from celery_pecker.kernel.audit import current_user, recorded
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import (
     BrokerUnavailable,
@@ -16,6 +19,8 @@ from celery_pecker.kernel.errors import (
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.kernel.sql import OURS
 from celery_pecker.surfaces.console.context import CommandContext
+
+Command = TypeVar("Command", bound=Callable[..., None])
 
 
 class DatabaseContext(CommandContext):
@@ -36,7 +41,41 @@ class DatabaseContext(CommandContext):
         """The tables, over a connection that is made when first needed."""
         return Database.of(self.settings, role="cli", package=self.package)
 
+    @contextmanager
+    def recorded(self, act: str, subject: str) -> Iterator[None]:
+        """Record what a command does; refuse it in the schema of another app.
+
+        Args:
+            act: the view's name, and the act's.
+            subject: what it is done to.
+
+        """
+        by = current_user()
+        with recorded(self.settings, act, subject, by=by, surface="command"):
+            yield
+
     def close(self) -> None:
         """Close the connection, if it was needed."""
         if "database" in vars(self):
             self.database.close()
+
+
+def acting(act: str, *names: str) -> Callable[[Command], Command]:
+    """Decorate what a command does in an open context: it is recorded.
+
+    Args:
+        act: the view's name, and the act's.
+        names: options that say what it is done to; none: its name.
+
+    """
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def call(context: DatabaseContext, /, **options: Any) -> None:
+            told = [str(options[name]) for name in names or ("name",) if options[name]]
+            with context.recorded(act, ", ".join(told)):
+                command(context, **options)
+
+        return call  # type: ignore[return-value]  # it takes what the command does
+
+    return decorate

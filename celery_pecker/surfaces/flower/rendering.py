@@ -17,6 +17,7 @@ from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.surfaces.flower.pages import Does, Names, Page, Query
 from celery_pecker.surfaces.views.alarms import ALARMS
+from celery_pecker.surfaces.views.audit import AUDIT
 from celery_pecker.surfaces.views.model import (
     Act,
     Done,
@@ -178,6 +179,10 @@ def _has_observers(app: Celery) -> bool:
     return bool(app.conf.get("pecker_dsn")) and observers_of(app) is not None
 
 
+def _has_tables(app: Celery) -> bool:
+    return bool(app.conf.get("pecker_dsn"))
+
+
 def _has_alarms(app: Celery) -> bool:
     return bool(app.conf.get("pecker_dsn")) and bool(app.conf.get("pecker_alarms"))
 
@@ -206,4 +211,5 @@ PAGES = (
         shown=_has_alarms,
         comfort="While the database is away nothing is looked at, and nothing rings.",
     ),
+    page(AUDIT, shown=_has_tables, unread="What people did cannot be read"),
 )

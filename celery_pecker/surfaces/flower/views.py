@@ -11,7 +11,6 @@ import logging
 import os
 from base64 import b64decode
 from collections.abc import Mapping
-from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
@@ -19,6 +18,7 @@ from flower.utils import strtobool
 from flower.views import BaseHandler
 from tornado.web import HTTPError, RequestHandler, authenticated
 
+from celery_pecker.kernel.audit import recorded
 from celery_pecker.kernel.errors import (
     BrokerUnavailable,
     DatabaseUnavailable,
@@ -37,6 +37,7 @@ from celery_pecker.surfaces.flower.pages import (
     Page,
     Query,
     Refused,
+    Source,
     Unreadable,
 )
 from celery_pecker.surfaces.flower.reader import Reader, TooManyWaiting
@@ -308,18 +309,25 @@ class ActView(ScriptView):
     ) -> dict[str, Any]:
         """Do something that the page, one of its forms, or its view has."""
         page, query, user = self.page, self.query, self.user
-        ask = partial(self.reader.act, page, query)
-        if act in page.forms:
-            form = page.forms[act]
-            return await ask(
-                lambda source: form.does(source, name, user, fields),
-                writes=form.writes,
-            )
-        if act in page.acts:
-            return await ask(lambda source: page.acts[act](source, name, user))
-        done = await ask(lambda source: page.does[act](source, names, query, user))
-        message = " ".join([*done.said, *done.refused])
-        return {"message": message, "refused": len(done.refused)}
+        form = page.forms.get(act)
+        writes = form is None or form.writes
+
+        def does(source: Source) -> dict[str, Any]:
+            if form is not None:
+                return form.does(source, name, user, fields)
+            if act in page.acts:
+                return page.acts[act](source, name, user)
+            done = page.does[act](source, names, query, user)
+            message = " ".join([*done.said, *done.refused])
+            return {"message": message, "refused": len(done.refused)}
+
+        def recorded_does(source: Source) -> dict[str, Any]:
+            told = (f"{page.under or page.name} {act}", subject_of(names, query))
+            with recorded(source.settings, *told, by=user, surface="Flower"):
+                return does(source)
+
+        call = recorded_does if writes else does
+        return await self.reader.act(page, query, call, writes=writes)
 
     def asked(self) -> tuple[Names, str, Fields]:
         """Return names, what to do with them, and the fields of a form; or refuse."""
@@ -352,6 +360,13 @@ def answer(view: View, status: int, **fields: Any) -> None:
     view.set_status(status)
     view.set_header("Content-Type", "application/json; charset=UTF-8")
     view.finish(json.dumps(fields, separators=(",", ":")))
+
+
+def subject_of(names: Names, query: Mapping[str, str]) -> str:
+    """Return what an act is done to: names, or what has chosen the rows."""
+    if names is not None:
+        return ", ".join(names)
+    return "all " + ", ".join(f"{key} {query[key]}" for key in sorted(query))
 
 
 def embedded(data: Mapping[str, Any]) -> str:

@@ -11,4 +11,5 @@ columns or reads a row by position.
     outbox     what waits in an outbox, and its messages
     observers  hosts, observers, and the life of one
     alarms     what rings, and where notices go
+    audit      who did what
 """

@@ -95,6 +95,12 @@ def test_a_worker_tells_of_its_schedulers_and_pauses_entries(
             assert run(dsn, paused) == [(False,)]
             answer = typed.ask("control", "pecker_pause", "nobody")
             assert answer == {"error": "no entry is named 'nobody' in the tables"}
+            acts = "select act, subject, surface, error is null from pecker_acts"
+            assert run(dsn, f"{acts} order by id") == [
+                ("schedules pause", "tick", "remote control", True),
+                ("schedules resume", "tick", "remote control", True),
+                ("schedules pause", "nobody", "remote control", False),
+            ]
             proxy.hang()
             before = SYSTEM.monotonic()
             answer = typed.ask("control", "pecker_pause", "tick")

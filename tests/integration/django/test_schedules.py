@@ -46,7 +46,7 @@ def site(django: Site) -> Iterator[Site]:
     with psycopg.connect(django.dsn) as connection:
         connection.execute(
             "truncate pecker_schedules, pecker_schedule_changes, pecker_tasks,"
-            " pecker_declarations, pecker_pending"
+            " pecker_declarations, pecker_pending, pecker_acts"
         )
 
 
@@ -277,6 +277,16 @@ def test_schedules_are_run_paused_and_resumed(site: Site, schedules: Schedules) 
         )
         page = site.post(f"{LIST}two/act/", act="run")
         assert "Not done for two: a run of entry" in page["html"]
+        acts = connection.execute(
+            "select act, subject, done_by, surface, error is null from pecker_acts"
+            " order by id"
+        ).fetchall()
+    assert acts == [
+        *(("schedules pause", one, "boss", "admin", True) for one in ("one", "two")),
+        ("schedules resume", "one", "boss", "admin", True),
+        ("schedules run", "three", "boss", "admin", True),
+        ("schedules run", "two", "boss", "admin", False),
+    ]
     assert [(one.change, one.changed_by) for one in schedules.history("one")] == [
         ("resumed", "boss"),
         ("paused", "boss"),

@@ -1,0 +1,135 @@
+"""Record who does what; refuse it in a schema that is another app's."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured, PeckerError
+from celery_pecker.kernel.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+LONGEST = 1_000
+"""Characters of a subject or an error that are kept."""
+
+
+class Tables(Protocol):
+    """What runs a labelled statement: our connection, or Django's."""
+
+    schema: str
+
+    def run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of a statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActRow:
+    """One act of a person."""
+
+    id: int
+    begun_at: datetime
+    act: str
+    subject: str
+    done_by: str
+    surface: str
+    state: str
+    """done, failed; unknown: it goes on, or its process died."""
+    error: str
+
+
+def acts(
+    database: Database, *, search: str = "", act: str = "", by: str = "", most: int
+) -> Sequence[ActRow]:
+    """Return what people did, the newest first.
+
+    Args:
+        database: whose tables are read.
+        search: part of the subject.
+        act: of this name only.
+        by: by this person only.
+        most: so many at most.
+    """
+    return database.read(ActRow, "read_acts", search=search, act=act, by=by, most=most)
+
+
+@contextmanager
+def recorded(
+    settings: Settings, act: str, subject: str, *, by: str, surface: str
+) -> Iterator[None]:
+    """Record an act before it is done, and afterwards what came of it.
+
+    The rows have a connection of their own: an act whose connection breaks is still
+    recorded.
+
+    Raises:
+        Misconfigured: the schema belongs to another app.
+        DatabaseUnavailable: the act could not be recorded, and was not begun.
+    """
+    database = Database.of(settings, role="audit")
+    try:
+        with recorded_over(database, settings.app, act, subject, by, surface):
+            yield
+    finally:
+        database.close()
+
+
+@contextmanager
+def recorded_over(
+    tables: Tables, app: str, act: str, subject: str, by: str, surface: str
+) -> Iterator[None]:
+    """Record an act over a connection, as part of its transaction if there is one."""
+    number = _begin(tables, app, act=act, subject=subject, by=by, surface=surface)
+    try:
+        yield
+    except (DatabaseUnavailable, KeyboardInterrupt):
+        raise  # it is not known whether it was done
+    except BaseException as error:
+        _end(tables, number, act, f"{type(error).__name__}: {error}")
+        raise
+    _end(tables, number, act, None)
+
+
+def _begin(tables: Tables, app: str, **texts: str) -> int:
+    kept = {name: _kept(text) for name, text in texts.items()}
+    [(number, owner)] = tables.run("begin_act", now=None, app=app, **kept)
+    if number is None:
+        message = (
+            f"schema {tables.schema!r} belongs to the app {owner!r}, and this is"
+            f" {app!r}; allowed is a pecker_schema of its own, or"
+            f" pecker_app = {owner!r}"
+        )
+        raise Misconfigured(message)
+    return int(number)
+
+
+def _end(tables: Tables, number: int, act: str, error: str | None) -> None:
+    """Write what came of it. Where that fails the row stays: unknown."""
+    kept = None if error is None else _kept(error)
+    try:
+        tables.run("end_act", now=None, id=number, error=kept)
+    except PeckerError as failed:
+        logger.warning(
+            "what came of act %d (%s) is not recorded: %s", number, act, failed
+        )
+
+
+def _kept(text: str) -> str:
+    return text.replace("\0", "")[:LONGEST]
+
+
+def current_user() -> str:
+    """Return the user of this machine who runs the process."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"uid {os.getuid()}"
+    return f"{user}@{socket.gethostname()}"
