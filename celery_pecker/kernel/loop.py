@@ -10,8 +10,9 @@ Here stands the one broad ``except`` of the house. A loop never exits by itself 
 a failed step is logged and repeated after a back-off, which no ``wake`` ends: a loop
 that is woken at each commit would ask a broken database as often. The log has a failure
 at once if it is the first of its kind in a minute, and then once a minute. The
-exception is bad configuration before the first good step: that is for the owner of the
-process to report, and ends the loop.
+exception is bad configuration before the first good step: it ends a loop whose owner
+reports it, and with it the process. Any other loop would end untold: it goes on, since
+a right or a migration may follow.
 """
 
 from __future__ import annotations
@@ -46,8 +47,13 @@ class Loop:
         failed: Callable[[], None] = lambda: None,
         backoff: Backoff | None = None,
         wakeup: Wakeup | None = None,
+        may_end: bool = False,
     ) -> None:
-        """Sleep by ``wakeup``, if what wakes the loop is there before it is."""
+        """Sleep by ``wakeup``, if what wakes the loop is there before it is.
+
+        ``may_end``: whether bad configuration before the first good step ends it. Its
+        owner then reports `failure`.
+        """
         self._step = step
         self._leave = leave
         self._on_failure = failed
@@ -55,6 +61,7 @@ class Loop:
         self._backoff = backoff or Backoff()
         self._name = name
         self._wakeup = wakeup or Wakeup()
+        self._may_end = may_end
         self._stopping = False
         self._ended = threading.Event()
         self._failures = 0
@@ -110,7 +117,7 @@ class Loop:
         try:
             delay = self._step()
         except Misconfigured as error:
-            if self.turned is None:
+            if self._may_end and self.turned is None:
                 self.failure = error
                 self._stopping = True
                 return 0.0

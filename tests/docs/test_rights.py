@@ -6,6 +6,7 @@ import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
+from queue import Queue
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
@@ -20,8 +21,11 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.outbox import Outbox
+from celery_pecker.outbox.runs.service import RunService
 from celery_pecker.schedules import Schedules
 from celery_pecker.schedules.engine.repository import Repository
+from celery_pecker.schedules.local.outbox_runner import OutboxRunner
 from celery_pecker.schedules.replica.alarms import Alarms
 from celery_pecker.surfaces.findings.postgres import NEEDED
 from celery_pecker.testing import eventually
@@ -183,6 +187,32 @@ def test_alarms_without_rights_say_so(
     eventually(lambda: said in caplog.text, 30.0, "it is said")
     alarms.stop()
     assert alarms.join(30.0)
+
+
+def test_a_worker_runs_recorded_tasks_once_it_has_the_right(
+    roles: Roles, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says what is missing; nobody has to start it again after the grant."""
+    read = "select on pecker.pecker_outbox_load"
+    roles.sql(f"revoke {read} from pecker_worker")
+    app = Celery("proj", broker="memory://", set_as_current=False)
+    app.conf.update(pecker_dsn=roles.dsn_of("pecker_worker"), pecker_schema=SCHEMA)
+    run: Queue[str] = Queue()
+
+    @app.task(name="note", shared=False)
+    def note(text: str) -> None:
+        run.put(text)
+
+    Outbox(app).send(note.s("done"), mode="local")
+    settings = Settings.read(app.conf, main="proj")
+    runner = OutboxRunner(app, RunService(settings), settings)
+    runner.start()
+    said = "permission denied for table pecker_outbox_load"
+    eventually(lambda: said in caplog.text, 30.0, "it is said")
+    roles.sql(f"grant {read} to pecker_worker")
+    assert run.get(timeout=60.0) == "done"
+    runner.stop()
+    assert runner.join(30.0)
 
 
 @pytest.mark.cluster

@@ -226,6 +226,13 @@ GUARDS = (
         WAKEUP,
     ),
     Guard(
+        "pecker: a loop of which nobody would tell does not end (I12)",
+        "if self._may_end and self.turned is None:",
+        "if self.turned is None:",
+        "tests/unit/kernel/test_loop.py"
+        "::test_bad_configuration_does_not_end_a_loop_of_which_nobody_would_tell",
+    ),
+    Guard(
         "pecker: no wake ends the back-off of a loop that fails (I12)",
         "if self._wakeup.sleep(seconds) and not self.failing:",
         "if self._wakeup.sleep(seconds):",

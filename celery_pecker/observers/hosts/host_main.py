@@ -207,6 +207,7 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
         leave=lambda: on(loop)(over.set),
         failed=host.failed,
         wakeup=wakeup,
+        may_end=True,
     )
 
     limit = settings.observers_max_memory_per_host

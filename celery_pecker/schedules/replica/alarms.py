@@ -229,6 +229,7 @@ class Alarms:
                 clock=SYSTEM,
                 leave=partial(self._leave, nth),
                 backoff=FAILED,
+                may_end=True,
             )
             for nth, (step, name) in enumerate(
                 ((self._look, ""), (self._send, "-send"))

@@ -163,6 +163,7 @@ class Replica:
             name=f"pecker-{self.claimant.kind}",
             clock=SYSTEM,
             leave=self._leave,
+            may_end=True,
         )
         abandon_in_forks(self)
         signals.woke.connect(self.tally.woke)

@@ -54,9 +54,19 @@ def start() -> Iterator[Callable[..., Loop]]:
     loops: list[Loop] = []
 
     def make(
-        step: Callable[[], float], leave: Callable[[], None] = lambda: None
+        step: Callable[[], float],
+        leave: Callable[[], None] = lambda: None,
+        *,
+        may_end: bool = False,
     ) -> Loop:
-        loop = Loop(step, name="test", clock=SYSTEM, leave=leave, backoff=SOON)
+        loop = Loop(
+            step,
+            name="test",
+            clock=SYSTEM,
+            leave=leave,
+            backoff=SOON,
+            may_end=may_end,
+        )
         loops.append(loop)
         loop.start()
         return loop
@@ -281,11 +291,24 @@ def test_bad_configuration_before_the_first_good_step_ends_it(
     """For the owner of the process to report; an outage before it changes nothing."""
     wrong, left = kind("no such schema"), threading.Event()
     steps = Steps(DatabaseUnavailable(), wrong)
-    loop = start(steps, left.set)
+    loop = start(steps, left.set, may_end=True)
     assert loop.join(30.0)
     assert loop.failure is wrong
     assert left.is_set()
     assert loop.turned is None
+
+
+def test_bad_configuration_does_not_end_a_loop_of_which_nobody_would_tell(
+    start: Callable[..., Loop], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says what is wrong, and goes on once that is mended."""
+    steps = Steps(Misconfigured("a right is missing"), FAR)
+    loop = start(steps)
+    steps.await_steps(2)
+    assert loop.failure is None
+    assert not loop.join(0.0)
+    [line] = [one for one in caplog.records if one.levelno == logging.ERROR]
+    assert "a right is missing" in line.getMessage()
 
 
 def test_bad_configuration_after_a_good_step_does_not(
@@ -293,7 +316,7 @@ def test_bad_configuration_after_a_good_step_does_not(
 ) -> None:
     """Somebody dropped a table: it may come back, and the process is needed then."""
     steps = Steps(0.0, Misconfigured("gone"), Misconfigured("gone"), FAR)
-    loop = start(steps)
+    loop = start(steps, may_end=True)
     steps.await_steps(4)
     assert loop.failure is None
     assert not loop.join(0.0)
