@@ -53,7 +53,9 @@ def hundred(run: Run, rows: int, tell: Callable[[], None]) -> Sample:
     migrate(dsn, schema=schema)
     ran: list[int] = []
     app = Celery("bench", broker="memory://", set_as_current=False)
-    app.conf.update(pecker_dsn=dsn, pecker_schema=schema, pecker_outbox_log=10 * rows)
+    app.conf.update(
+        pecker_dsn=dsn, pecker_schema=schema, pecker_outbox_history=10 * rows
+    )
 
     def nothing(number: int) -> None:
         ran.append(number)

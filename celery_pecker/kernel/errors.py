@@ -94,7 +94,7 @@ class TransactionAborted(NotRecorded):
 
 
 class MessageTooLarge(NotRecorded):
-    """The message is larger than `pecker_outbox_limit` allows."""
+    """The message is larger than `pecker_outbox_message_bytes` allows."""
 
 
 class BatchesFull(PeckerError):

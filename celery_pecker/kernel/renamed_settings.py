@@ -7,10 +7,19 @@ RENAMED = {
     " clocks of all hosts",
     "pecker_clock_slack": "is gone: a row may lie 5 s ahead of the database's clock",
     "pecker_observers_history": "is gone: 10,000 events are kept",
+    "pecker_metrics_address": "is gone: pecker_metrics is an address and a port,"
+    " '127.0.0.1:9808'",
+    "pecker_metrics_port": "was renamed pecker_metrics, which is an address and a port,"
+    " '127.0.0.1:9808'",
+    "pecker_observers_max_memory_per_host": "was renamed pecker_observers_memory_bytes,"
+    " which counts bytes, not kilobytes",
     "pecker_observers_start_rate": "is gone: a host begins at most 2,000 observers in a"
     " second",
     "pecker_outbox_backoff_most": "is gone: a hold grows to an hour at most",
+    "pecker_outbox_hold": "was renamed pecker_outbox_lease",
     "pecker_outbox_interval": "is gone: relays look every 0.05 s",
+    "pecker_outbox_limit": "was renamed pecker_outbox_message_bytes",
+    "pecker_outbox_log": "was renamed pecker_outbox_history",
     "pecker_redis_guard": "is gone: the guard is there where the broker is Redis",
 }
 """By old names, each beginning with a verb. In the order of the alphabet."""

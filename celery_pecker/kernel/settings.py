@@ -19,6 +19,7 @@ from celery_pecker.kernel.errors import Misconfigured
 PREFIX = "pecker_"
 MAX_IDENTIFIER = 63
 """Bytes in a PostgreSQL identifier."""
+MAX_PORT = 65_535
 
 
 def _is_schema(value: object) -> bool:
@@ -27,6 +28,11 @@ def _is_schema(value: object) -> bool:
         and 0 < len(value.encode()) <= MAX_IDENTIFIER
         and not {*value} & {*"\0{%"}
     )
+
+
+def _is_place(value: object) -> bool:
+    host, _, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+    return bool(host) and port.isdecimal() and 0 < int(port) <= MAX_PORT
 
 
 def _is_names(value: object) -> bool:
@@ -40,6 +46,7 @@ SCHEMA = Kind(
     " without NUL, '{' or '%')",
     _is_schema,
 )
+PLACE = Kind("an address and a port, as in '127.0.0.1:9808'", _is_place)
 NAMES = Kind("a list of non-empty strings", _is_names)
 DICT = Kind("a dict", lambda value: isinstance(value, Mapping))
 
@@ -85,10 +92,9 @@ class Settings(Declared):
     people; `0`: none, and it is not known either
     [how runs ended](tables.md#pecker_outcomes): schedulers remove what there is of
     both, so set it for all processes of an app."""
-    metrics_port: Annotated[int, whole(0, 65_535)] = 0
-    """Where a scheduler answers [Prometheus and probes](metrics.md); `0`: nowhere."""
-    metrics_address: Annotated[str, TEXT] = "127.0.0.1"
-    """The address of that port."""
+    metrics: Annotated[str | None, PLACE] = None
+    """Where a scheduler answers [Prometheus and probes](metrics.md); `None`:
+    nowhere."""
     tracing: Switch = False
     """Whether [OpenTelemetry spans](metrics.md#spans) lead from the claim to the task
     and its subtasks."""
@@ -97,12 +103,12 @@ class Settings(Declared):
     --live`](../how-to/probes.md); `None`: `celery-pecker-<uid>` in the temporary
     folder, which is refused where other users may write into it. A folder that you name
     is yours to guard."""
-    outbox_limit: Annotated[int, whole(1_000, 500_000_000)] = 8_000_000
+    outbox_message_bytes: Annotated[int, whole(1_000, 500_000_000)] = 8_000_000
     """Bytes that a message in an [outbox](../how-to/outbox.md) may have, headers
     included."""
-    outbox_hold: PositiveSeconds = 30.0
-    """How long a relay keeps a batch that it claimed. Where it dies, another one takes
-    the batch over after that; it must be well above `pecker_database_timeout` and
+    outbox_lease: PositiveSeconds = 30.0
+    """For how long a relay keeps a batch that it claimed. Where it dies, another one
+    takes the batch over after that; it must be well above `pecker_database_timeout` and
     `pecker_broker_timeout`."""
     intake_token: Annotated[str | None, TEXT] = field(default=None, repr=False)
     """The secret that services show to the [intake](../how-to/outbox-intake.md) of the
@@ -121,7 +127,7 @@ class Settings(Declared):
     outbox_attempts: Annotated[int, whole(1, 10_000)] = 20
     """After how many failed runs such a task is parked, where it says nothing itself
     (`outbox_attempts=`)."""
-    outbox_log: Annotated[int, whole(0, 10_000_000)] = 10_000
+    outbox_history: Annotated[int, whole(0, 10_000_000)] = 10_000
     """How many of them that were done are kept in
     [`pecker_outbox_done`](tables.md#pecker_outbox_done); `0`: none.
     Rates are read there: one that holds less than a minute's runs makes them too low
@@ -134,10 +140,10 @@ class Settings(Declared):
     observers_capacity: Annotated[int | None, whole(1, 10_000_000)] = None
     """The weights that one host may hold together; `None`: [worked
     out](../how-to/observers.md#capacity) from cores and memory."""
-    observers_max_memory_per_host: Annotated[
-        int | None, whole(10_000, 1_000_000_000)
+    observers_memory_bytes: Annotated[
+        int | None, whole(10_000_000, 1_000_000_000_000)
     ] = None
-    """Kilobytes of memory, with those of its `isolation="process"`, above which a host
+    """Memory, with those of its `isolation="process"`, above which a host
     is [replaced](../how-to/observers.md#memory): another one is started beside it and
     takes over, unless it drains; `None`: no limit."""
     observers_lease: PositiveSeconds = 5.0

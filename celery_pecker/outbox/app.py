@@ -228,7 +228,7 @@ class Outbox:
         gathering = Gathering(
             self.app,
             mode=refusals.mode_of(mode, "mode"),
-            limit=self.settings.outbox_limit,
+            limit=self.settings.outbox_message_bytes,
             owner=self._writer,
         )
         with hook.into(gathering):
@@ -251,7 +251,7 @@ class Outbox:
         def gather(signature: Any) -> tuple[list[Entry], Any]:
             return self._gather(signature, None, mode, dict(options))
 
-        return bulk.build(one, rows, gather, self.settings.outbox_limit)
+        return bulk.build(one, rows, gather, self.settings.outbox_message_bytes)
 
     @cached_property
     def _writer(self) -> Writer:

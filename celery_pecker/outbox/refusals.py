@@ -121,7 +121,7 @@ def check(message: Message, limit: int) -> None:
 
     Args:
         message: as Celery built it.
-        limit: bytes, see the setting ``pecker_outbox_limit``.
+        limit: bytes, see the setting ``pecker_outbox_message_bytes``.
     """
     for name in _TEXTS:
         value = getattr(message, name)
@@ -138,7 +138,8 @@ def check(message: Message, limit: int) -> None:
     size = len(message.body) + len(message.headers) + len(message.properties)
     if size > limit:
         text = (
-            f"the message of {message.task!r} has {size} bytes; pecker_outbox_limit"
-            f" allows {limit}: hand over a reference to the data instead"
+            f"the message of {message.task!r} has {size} bytes;"
+            f" pecker_outbox_message_bytes allows {limit}: hand over a reference to the"
+            " data instead"
         )
         raise MessageTooLarge(text)

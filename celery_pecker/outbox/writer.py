@@ -158,7 +158,7 @@ class Writer:
 
     def __init__(self, app: Any, settings: Settings, alias: str) -> None:
         self._app = app
-        self._limit = settings.outbox_limit
+        self._limit = settings.outbox_message_bytes
         self._alias = alias
         self._recorder = Recorder(settings.schema)
         # A call by itself is short: few connections are enough for all threads, which

@@ -28,6 +28,6 @@ app.conf.update(
     pecker_schema=SCHEMA,
     pecker_heartbeat_dir=os.environ.get("BILLING_HEARTBEATS"),
     # Half a minute by default. A dead relay's batch waits for so long.
-    pecker_outbox_hold=4.0,
+    pecker_outbox_lease=4.0,
 )
 outbox = Outbox(app)

@@ -47,19 +47,19 @@ def memory() -> int:
 
 
 def used(pids: Iterable[int] = ()) -> int:
-    """Return the kilobytes that this process and those of ``pids`` have in memory.
+    """Return the bytes that this process and those of ``pids`` have in memory.
 
     One that has ended has none. Where there is no /proc: what this one had at most.
     """
     with suppress(OSError):
         return _resident("self") + sum(map(_resident_of_child, pids))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak // 1024 if sys.platform == "darwin" else peak
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _resident(pid: str) -> int:
     pages = int((PROC / pid / "statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _resident_of_child(pid: int) -> int:

@@ -210,7 +210,7 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
         may_end=True,
     )
 
-    limit = settings.observers_max_memory_per_host
+    limit = settings.observers_memory_bytes
 
     def beaten() -> int:
         # A successor would take what is drained: this one is replaced once it is up.
@@ -221,7 +221,7 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
     def leave() -> None:
         if limit is not None and (size := capacity.used(lives.pids)) > limit:
             logger.warning(
-                "pecker: host %s of observers has %d kB and hands over %s",
+                "pecker: host %s of observers has %d bytes and hands over %s",
                 plan.name,
                 size,
                 ", ".join(f"{count} {kind}" for kind, count in lives.kinds()),

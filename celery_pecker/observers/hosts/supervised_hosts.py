@@ -124,7 +124,7 @@ LIVED = 30.0
 once, and may be replaced for its memory."""
 CANNOT_START = 2
 """Exit code of a host that is misconfigured."""
-LIMIT = f"{PREFIX}observers_max_memory_per_host"
+LIMIT = f"{PREFIX}observers_memory_bytes"
 
 
 class SupervisedHosts:
@@ -284,7 +284,7 @@ class SupervisedHost:
         ):
             return False
         logger.warning(
-            "pecker: host %s of observers has %d kB, and %s is %d: another one takes"
+            "pecker: host %s of observers has %d bytes, and %s is %d: another one takes"
             " over",
             self.config["name"],
             process.memory,

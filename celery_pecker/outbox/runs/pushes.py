@@ -46,7 +46,7 @@ class Pushes:
         name: str,
     ) -> None:
         longest = Holds(settings.outbox_backoff, holds.LONGEST)
-        self._rows = Rows(database, longest, log=settings.outbox_log)
+        self._rows = Rows(database, longest, log=settings.outbox_history)
         self._publisher = publisher
         self._clock = clock
         self._name = name

@@ -177,7 +177,7 @@ class RunService:
 
     def rows(self, database: object) -> Rows:
         """Return the statements over a connection."""
-        return Rows(database, self._holds, log=self._settings.outbox_log)  # type: ignore[arg-type]
+        return Rows(database, self._holds, log=self._settings.outbox_history)  # type: ignore[arg-type]
 
     def _ask(self, do: Callable[[Rows], Answer], queue: float) -> Answer:
         timeout = self._settings.database_timeout

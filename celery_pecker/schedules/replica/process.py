@@ -46,7 +46,7 @@ class Process:
             outboxes=outboxes,
         )
         self._open_port: Callable[[], Callable[[], None]] = lambda: lambda: None
-        if settings.metrics_port:
+        if settings.metrics:
             from celery_pecker.surfaces import metrics  # noqa: PLC0415  # an extra
 
             self._open_port = lambda: (

@@ -114,10 +114,10 @@ class _Running:
         self.publisher = StoredPublisher(app, timeout=settings.broker_timeout)
         self.heart = Heartbeat(settings, kind=kind, clock=SYSTEM)
         self.relay = Relay(
-            Batches(self.database, new_id(), hold=settings.outbox_hold),
+            Batches(self.database, new_id(), hold=settings.outbox_lease),
             self.publisher,
             clock=SYSTEM,
-            hold=settings.outbox_hold,
+            hold=settings.outbox_lease,
             name=name,
         )
         self.pushes = Pushes(

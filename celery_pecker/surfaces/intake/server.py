@@ -190,7 +190,7 @@ class IntakeService:
             default_handler_args=options,
             log_function=lambda _: None,
         )
-        largest = max(LARGEST, self.settings.outbox_limit)
+        largest = max(LARGEST, self.settings.outbox_message_bytes)
         self._port = Port(app, self._listener, self.in_flight, largest=largest)
         self._pruning = PeriodicCallback(self._prune, PRUNE_INTERVAL * 1000)
         self._pruning.start()

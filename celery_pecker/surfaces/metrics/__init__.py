@@ -5,7 +5,7 @@
     process   of the scheduler or worker that answers: wake-ups, slots, lateness, runs.
               On our own port only
     measures  measures of views as figures, of other packages too
-    server    that port (`pecker_metrics_port`): ``/metrics``, and two questions for
+    server    that port (`pecker_metrics`): ``/metrics``, and two questions for
               probes, ``/live`` and ``/pace``
 
 Names begin with ``celery_pecker_``, durations are seconds, counters end in ``_total``.
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 if find_spec("prometheus_client") is None:
     message = (
-        "prometheus-client is not installed, which pecker_metrics_port and Flower's"
-        " /metrics need: pip install 'celery-pecker[metrics]', or leave"
-        " pecker_metrics_port at 0"
+        "prometheus-client is not installed, which pecker_metrics and Flower's"
+        " /metrics need: pip install 'celery-pecker[metrics]', or set"
+        " no pecker_metrics"
     )
     raise Misconfigured(message)
 

@@ -183,21 +183,20 @@ class Server:
 
     def _opened(self, *, quiet: bool = False) -> _Http | None:
         """Return what answers, None if the port cannot be had now."""
-        address, port = self._settings.metrics_address, self._settings.metrics_port
+        place = self._settings.metrics
         try:
             http = _Http(self._settings, self._registry, alive=self._alive)
         except (OSError, UnicodeError) as error:
             logger.log(
                 logging.DEBUG if quiet else logging.WARNING,
-                "pecker: no metrics from this process, pecker_metrics_port %d of %s"
-                " cannot be had now: %s",
-                port,
-                address,
+                "pecker: no metrics from this process, pecker_metrics %s cannot be had"
+                " now: %s",
+                place,
                 error,
             )
             return None
         if quiet:
-            logger.info("pecker: metrics on port %d of %s at last", port, address)
+            logger.info("pecker: metrics on %s at last", place)
         return http
 
 
@@ -233,14 +232,15 @@ class _Http(ThreadingHTTPServer):
         self.settings = settings
         self.registry = registry
         self.alive = alive
+        address, _, port = str(settings.metrics).rpartition(":")
         addresses = socket.getaddrinfo(
-            settings.metrics_address,
-            settings.metrics_port,
+            address.strip("[]"),
+            int(port),
             type=socket.SOCK_STREAM,
             flags=socket.AI_PASSIVE,
         )
         self.address_family, *_, where = addresses[0]
-        super().__init__((str(where[0]), settings.metrics_port), _Answer)
+        super().__init__((str(where[0]), int(port)), _Answer)
 
     def server_bind(self) -> None:
         """Bind the port without asking a name server for the host's name.

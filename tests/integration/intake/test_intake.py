@@ -32,7 +32,7 @@ def make_outbox(dsn: str, **settings: Any) -> Outbox:
     app.conf.update(
         {
             "pecker_dsn": dsn,
-            "pecker_outbox_limit": LIMIT,
+            "pecker_outbox_message_bytes": LIMIT,
             "pecker_intake_token": TOKEN,
             "pecker_intake_tasks": ["billing.*"],
             **settings,
@@ -84,7 +84,7 @@ def test_the_tasks_of_a_request_are_recorded_together(intake: Served, dsn: str) 
     large = {"task": "billing.charge", "args": ["x" * LIMIT]}
     status, answer = post(intake, {"tasks": [*tasks, large]})
     assert status == 400
-    assert "pecker_outbox_limit" in answer["error"]
+    assert "pecker_outbox_message_bytes" in answer["error"]
     assert len(rows(dsn)) == 3
 
 

@@ -73,10 +73,15 @@ def scrape(settings: Settings) -> Samples:
         tables.close()
 
 
+def port_of(settings: Settings) -> int:
+    """Return the port that is to be opened."""
+    return int(str(settings.metrics).rpartition(":")[2])
+
+
 @pytest.fixture
 def settings(dsn: str) -> Settings:
     """An app with a port of its own."""
-    return Settings(dsn=dsn, app="shop", metrics_port=free_port())
+    return Settings(dsn=dsn, app="shop", metrics=f"127.0.0.1:{free_port()}")
 
 
 @pytest.fixture
@@ -204,28 +209,31 @@ def test_a_port_that_is_taken_is_had_later(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In a deploy the process before this one keeps it until its tasks have ended."""
-    with socket.create_server(("127.0.0.1", settings.metrics_port)):
+    place = ("127.0.0.1", port_of(settings))
+    with socket.create_server(place):
         late = serve(settings, alive=lambda: True, hostname="x")
         assert late.port is None
-    assert f"pecker_metrics_port {settings.metrics_port}" in caplog.text
+    assert f"pecker_metrics {settings.metrics} cannot be had" in caplog.text
     eventually(lambda: late.port is not None, 30.0, "the port is had")
     assert ask(late, "/live") == (200, "ok\n")
     late.close()
-    with socket.create_server(("127.0.0.1", settings.metrics_port)):
+    with socket.create_server(place):
         never = serve(settings, alive=lambda: True, hostname="x")
         never.close()
 
 
-@pytest.mark.parametrize("address", ["::1", "localhost", "a..b", "ü" * 70])
+@pytest.mark.parametrize("address", ["[::1]", "localhost", "a..b", "ü" * 70])
 def test_an_address_is_had_or_said(
     settings: Settings, caplog: pytest.LogCaptureFixture, address: str
 ) -> None:
     """IPv6 as well; a name that is none ends nobody."""
     found = serve(
-        replace(settings, metrics_address=address), alive=lambda: True, hostname="x"
+        replace(settings, metrics=f"{address}:{port_of(settings)}"),
+        alive=lambda: True,
+        hostname="x",
     )
     assert (found.port is None) == ("cannot be had" in caplog.text)
-    assert (found.port is None) == (address not in ("::1", "localhost"))
+    assert (found.port is None) == (address not in ("[::1]", "localhost"))
     found.close()
 
 
@@ -237,7 +245,9 @@ from celery_pecker.kernel.settings import Settings
 from tests.told import told
 dsn, port = told()
 server = serve(
-    Settings(dsn=dsn, app="shop", metrics_port=port), alive=lambda: True, hostname="x"
+    Settings(dsn=dsn, app="shop", metrics=f"127.0.0.1:{port}"),
+    alive=lambda: True,
+    hostname="x",
 )
 from urllib.request import urlopen
 threads = threading.active_count()
@@ -268,7 +278,7 @@ def test_a_fork_holds_nothing_of_it(settings: Settings) -> None:
     """Neither port nor connection nor a lock that some thread had: pools fork."""
     said = subprocess.run(
         [sys.executable, "-c", FORKS],
-        env=telling(settings.dsn, settings.metrics_port),
+        env=telling(settings.dsn, port_of(settings)),
         capture_output=True,
         text=True,
         check=False,

@@ -13,8 +13,8 @@ from celery_pecker.observers.hosts import capacity, supervised_hosts
 from celery_pecker.testing import eventually
 from tests.integration.observers.conftest import SECONDS, Crew
 
-LIMIT = 250_000
-"""Kilobytes: more than a host of the tests has, less than one that leaks."""
+LIMIT = 250_000_000
+"""Bytes: more than a host of the tests has, less than one that leaks."""
 
 
 @pytest.mark.slow
@@ -25,7 +25,7 @@ def test_a_host_that_has_grown_hands_over_to_one_that_is_up(
 ) -> None:
     """The other observers of it move once, to a process that has joined before."""
     monkeypatch.setattr(supervised_hosts, "LIVED", 0.0)
-    crew = crews(pecker_observers_max_memory_per_host=LIMIT)
+    crew = crews(pecker_observers_memory_bytes=LIMIT)
     supervisor = crew.start("one")
     crew.observers.start("watch", "beside")
     crew.noted("beside", "began {}")
@@ -46,7 +46,7 @@ def test_a_host_that_has_grown_hands_over_to_one_that_is_up(
     [info] = supervisor.info()
     assert (info["replaced"], info["deaths"], info["node"]) == (1, 0, new.node)
     assert [crew.row(name).moves for name in ("leak", "beside")] == [1, 1]
-    assert "and pecker_observers_max_memory_per_host is 250000" in caplog.text
+    assert "and pecker_observers_memory_bytes is 250000000" in caplog.text
     crew.close()
 
 
@@ -56,7 +56,7 @@ def test_a_process_of_an_observer_counts(
 ) -> None:
     """Its host has little, and both together are beyond the limit."""
     monkeypatch.setattr(supervised_hosts, "LIVED", 0.0)
-    crew = crews(pecker_observers_max_memory_per_host=LIMIT)
+    crew = crews(pecker_observers_memory_bytes=LIMIT)
     supervisor = crew.start("parent")
     crew.observers.start("leaking_apart", "apart")
     crew.noted("apart", "leaks", times=2)
@@ -70,7 +70,7 @@ def test_a_host_that_drains_is_not_replaced(
 ) -> None:
     """Its successor would be up, and take what the drain gives away."""
     monkeypatch.setattr(supervised_hosts, "LIVED", 3_600.0)
-    crew = crews(pecker_observers_max_memory_per_host=10_000)  # any host has more
+    crew = crews(pecker_observers_memory_bytes=10_000_000)  # any host has more
     supervisor = crew.start("full")
     [host] = supervisor.hosts
     name = host.info()["name"]
@@ -78,7 +78,7 @@ def test_a_host_that_drains_is_not_replaced(
     def memory() -> int:
         return 0 if host._process is None else host._process.memory
 
-    eventually(lambda: memory() > 10_000, timeout=SECONDS)
+    eventually(lambda: memory() > 10_000_000, timeout=SECONDS)
     assert crew.observers.drain(name) == 1
     eventually(lambda: memory() == 0, timeout=SECONDS / 3)
     monkeypatch.setattr(supervised_hosts, "LIVED", 0.0)
@@ -95,12 +95,12 @@ def test_a_host_that_drains_is_not_replaced(
 def test_the_memory_of_this_process_is_that_of_now() -> None:
     """A host that has freed what it had is not replaced for it."""
     before = capacity.used()
-    assert 1_000 < before < 100_000_000
+    assert 1_000_000 < before < 100_000_000_000
     filled = b"x" * 100_000_000
     with_it = capacity.used()
-    assert with_it > before + 50_000
+    assert with_it > before + 50_000_000
     del filled
-    assert capacity.used() < with_it - 50_000
+    assert capacity.used() < with_it - 50_000_000
 
 
 @pytest.mark.skipif(not capacity.PROC.exists(), reason="other processes are not seen")

@@ -168,7 +168,7 @@ def test_a_bad_row_records_none_of_them(desk: Desk) -> None:
 
 def test_each_row_is_held_to_the_limit_and_to_the_task_s_arguments(dsn: str) -> None:
     """As one that is sent alone."""
-    app = make_app(dsn, pecker_outbox_limit=3_000)
+    app = make_app(dsn, pecker_outbox_message_bytes=3_000)
     desk = Desk(dsn, app, Outbox(app))
     decorate: Any = app.task(name="strict", shared=False)
 

@@ -191,10 +191,10 @@ def test_bad_calls_leave_the_transaction_as_it_was(desk: Desk) -> None:
 
 def test_a_message_over_the_limit_is_refused(dsn: str) -> None:
     """With its size, the setting and what it allows."""
-    app = make_app(dsn, pecker_outbox_limit=2_000)
+    app = make_app(dsn, pecker_outbox_message_bytes=2_000)
     desk = Desk(dsn, app, Outbox(app))
     with psycopg.connect(dsn) as connection:
-        with pytest.raises(MessageTooLarge, match="pecker_outbox_limit allows 2000"):
+        with pytest.raises(MessageTooLarge, match="message_bytes allows 2000"):
             desk.outbox.send(desk.task().s("x" * 2_000), connection=connection)
         desk.outbox.send(desk.task().s("x"), connection=connection)
     assert len(desk.rows()) == 1

@@ -222,8 +222,8 @@ def test_the_log_keeps_the_newest(bench: Bench) -> None:
 def test_a_setting_says_how_many_the_log_keeps(
     halls: Callable[..., Hall], dsn: str
 ) -> None:
-    """None of them with ``pecker_outbox_log = 0``."""
-    service = halls(dsn, pecker_outbox_log=0).service
+    """None of them with ``pecker_outbox_history = 0``."""
+    service = halls(dsn, pecker_outbox_history=0).service
     table = Table(dsn)
     for number in range(140):
         table.add("a", number, mode=2)

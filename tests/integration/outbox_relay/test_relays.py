@@ -121,9 +121,9 @@ def test_a_setting_says_how_long_a_batch_is_held(
     queue_name: str,
     start: Start,
 ) -> None:
-    """``pecker_outbox_hold``: another relay takes it over after that."""
+    """``pecker_outbox_lease``: another relay takes it over after that."""
     app = app_on(dsn, redis_url, queue_name)
-    app.conf.update(pecker_outbox_hold=7.0)
+    app.conf.update(pecker_outbox_lease=7.0)
     with_rows = Outbox(app)
     relays = start(app)
     [running] = relays._all

@@ -60,23 +60,22 @@ def test_all_settings_are_read() -> None:
         "worker": True,
         "local_threads": 2,
         "history": 0,
-        "metrics_port": 9_100,
-        "metrics_address": "0.0.0.0",  # noqa: S104  # what many a user will write
+        "metrics": "[::]:9100",
         "tracing": True,
         "heartbeat_dir": "/run/pecker",
-        "outbox_limit": 1_000,
-        "outbox_hold": 10,
+        "outbox_message_bytes": 1_000,
+        "outbox_lease": 10,
         "intake_token": "s3same",
         "allowed_tasks": ["billing.*"],
         "intake_tasks": ["billing.*"],
         "outbox_local": True,
         "outbox_backoff": 0.5,
         "outbox_attempts": 1,
-        "outbox_log": 0,
+        "outbox_history": 0,
         "observers": True,
         "observers_hosts": 2,
         "observers_capacity": 300,
-        "observers_max_memory_per_host": 500_000,
+        "observers_memory_bytes": 500_000_000,
         "observers_lease": 8,
         "alarms": {"silent": {}},
         "alarms_to": {"duty": "proj.duty:page"},
@@ -171,14 +170,16 @@ WRONG: list[tuple[str, object, str]] = [
     ("schema", None.__class__, "name of a PostgreSQL schema"),
     ("worker", "yes", "True or False"),
     ("tracing", 1, "True or False"),
-    ("metrics_address", "", "non-empty string"),
+    *(
+        ("metrics", value, "an address and a port, as in '127.0.0.1:9808'")
+        for value in (9_808, "localhost", ":9808", "localhost:0", "localhost:65536")
+    ),
     ("heartbeat_dir", 5, "non-empty string"),
     *(
         (name, value, allowed)
         for name, allowed in (
             ("local_threads", "from 1 to 1000"),
             ("history", "from 0 to 100000"),
-            ("metrics_port", "from 0 to 65535"),
         )
         for value in (-1, 100_001, 1.5, True, "8")
     ),
