@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 from celery_pecker.surfaces.views.model import Measure, Samples, each
 from throttle.errors import Misconfigured
-from throttle.overview import Picture, Sampler, Status, open_store
-from throttle.overview.sums import Sum
+from throttle.overview import Picture, Sampler, Status, Sum, open_store
 from throttle.settings import Settings
 
 if find_spec("prometheus_client") is None:

@@ -24,8 +24,7 @@ from tests.integration.throttle.crew import Crew
 from throttle.cli import throttle
 from throttle.cli.screen import Screen
 from throttle.model import Amount, Holding
-from throttle.overview import Sampler
-from throttle.overview.sampling import open_store
+from throttle.overview import Sampler, open_store
 from throttle.settings import Settings
 
 TARGET = Path(__file__).parents[2] / "docs" / "_static"

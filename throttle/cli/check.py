@@ -18,7 +18,7 @@ from celery_pecker.surfaces.views.phrases import plural
 from throttle.cli.context import NO, UNKNOWN, Context, as_json
 from throttle.errors import Misconfigured, StoreUnavailable, ThrottleError
 from throttle.model import Limit
-from throttle.overview.sampling import where
+from throttle.overview import where
 from throttle.route import Route, load
 from throttle.settings import Settings
 from throttle.worker.starting import check_tasks

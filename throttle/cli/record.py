@@ -15,8 +15,7 @@ from throttle.cli.context import Context, of_database, turns
 from throttle.clock import monotonic
 from throttle.errors import Misconfigured
 from throttle.model import TICK
-from throttle.overview import Picture, State, Status
-from throttle.overview.sums import Sum
+from throttle.overview import Picture, State, Status, Sum
 
 KINDS = (".svg", ".json")
 

@@ -16,8 +16,7 @@ from celery_pecker.surfaces.console.context import WHOLE_LINES
 from celery_pecker.surfaces.console.rendering import cell_words, visible
 from celery_pecker.surfaces.views.model import Table as Described
 from celery_pecker.surfaces.views.phrases import plural
-from throttle.overview import Picture, State, Status, Tenant, Worker
-from throttle.overview.judge import TOLERANCE
+from throttle.overview import TOLERANCE, Picture, State, Status, Tenant, Worker
 from throttle.views import TENANTS, WORKERS, amounts, flow, outage, workers
 
 BARS = "▁▂▃▄▅▆▇█"

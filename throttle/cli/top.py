@@ -14,8 +14,7 @@ from celery_pecker.surfaces.console.context import WHOLE_LINES
 from celery_pecker.surfaces.console.exits import YES, interrupted
 from throttle.cli.context import Context, as_json, document, of_database, turns
 from throttle.cli.screen import Screen
-from throttle.overview import Picture
-from throttle.overview.sampling import where
+from throttle.overview import Picture, where
 
 
 @click.command(cls=CeleryCommand)

@@ -29,8 +29,7 @@ from throttle.clock import now
 from throttle.errors import Misconfigured
 from throttle.flower.watching import EVERY, Point, Watching
 from throttle.metrics import Sums, families
-from throttle.overview import Status
-from throttle.overview.sampling import where
+from throttle.overview import Status, where
 from throttle.settings import Settings
 from throttle.views import (
     DATABASES,

@@ -13,8 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.unit.throttle.incident import SETTINGS, Night, holder, seen
 from throttle.metrics import ThrottleCollector
 from throttle.model import View
-from throttle.overview import Sampler
-from throttle.overview.sums import MOST_GONE
+from throttle.overview import MOST_GONE, Sampler
 from throttle.settings import Settings
 
 

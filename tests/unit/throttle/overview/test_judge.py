@@ -9,8 +9,7 @@ import pytest
 
 from tests.unit.throttle.incident import SETTINGS, holder, seen, views
 from throttle.model import Estimator, View
-from throttle.overview.judge import judge
-from throttle.overview.model import State, Status
+from throttle.overview import State, Status, judge
 
 
 def told(known: dict[str, View] | None = None, **more: Any) -> dict[str, Status]:

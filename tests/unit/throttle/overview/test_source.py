@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from throttle.overview.sampling import where
+from throttle.overview import where
 from throttle.settings import Settings
 
 
