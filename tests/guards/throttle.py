@@ -313,7 +313,7 @@ GUARDS = (
     ),
     Guard(
         "throttle: a held request is not reserved",
-        "    _celery.reserved_requests.discard(request)\n",
+        "    state.reserved_requests.discard(request)\n",
         "",
         HOOK,
     ),
@@ -331,8 +331,8 @@ GUARDS = (
     ),
     Guard(
         "throttle: prefetch is lowered again",
-        "        self._lower(held)\n        scheduled.reserve(held.request)\n",
-        "        scheduled.reserve(held.request)\n",
+        "        self._lower(held)\n        scheduled.discard(held.request)\n",
+        "        scheduled.discard(held.request)\n",
         HOOK,
     ),
     Guard(
@@ -349,8 +349,8 @@ GUARDS = (
     ),
     Guard(
         "throttle: what was revoked meanwhile is not parked",
-        "if scheduled.has(one.request)]",
-        "if scheduled]",
+        "if is_scheduled(one.request)]",
+        "if is_scheduled]",
         OVERFLOW,
     ),
     Guard(

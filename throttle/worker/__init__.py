@@ -16,8 +16,7 @@ its connection, the broker redelivers it.
     ``worker_throttle``     all of it in one worker, and its exchange with the store
     ``runtime``             what the worker knows: accounts, hold, route, store
     ``hook``                through, held or parked; and released
-    ``revoked_or_expired``  held tasks that will never start
-    ``pace``                held tasks that have a `rate_limit` too
+    ``held_tasks``          those that have a `rate_limit` too; those that never start
     ``running``             admitted tasks, until they are over
     ``pool``                what the pool's processes count, by task
     ``spawned``             the same in processes that are fresh interpreters

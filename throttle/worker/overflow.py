@@ -21,11 +21,10 @@ from typing import Any
 
 from throttle.clock import Monotonic, monotonic, now
 from throttle.settings import Settings
-from throttle.worker import scheduled
 from throttle.worker.brokers import broker_of
 from throttle.worker.brokers.broker import Broker
 from throttle.worker.brokers.held import Callbacks, Held
-from throttle.worker.held_tasks import HeldTasks
+from throttle.worker.held_tasks import HeldTasks, is_scheduled, schedule
 
 WATCH = 1.0
 """Seconds between two looks at queues and at what is held."""
@@ -144,7 +143,7 @@ class Overflow:
         return True
 
     def _add(self, held: Held) -> None:
-        scheduled.add(held.request)
+        schedule(held.request)
         self._pending.setdefault(held.target.database, []).append(held)
         self._soon()
 
@@ -272,7 +271,7 @@ class Overflow:
 
     def _ours(self, held: Iterable[Held]) -> list[Held]:
         # A request that was let through or dropped since is scheduled no more
-        return [one for one in held if scheduled.has(one.request)]
+        return [one for one in held if is_scheduled(one.request)]
 
     # What the broker tells
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from throttle.worker import scheduled
+from throttle.worker.held_tasks import scheduled
 
 
 @pytest.fixture(autouse=True)
 def nothing_scheduled() -> Iterator[None]:
     """Leave no request of a test among the scheduled ones: they are the process's."""
     yield
-    for one in tuple(scheduled.requests):
-        scheduled.requests.discard(one)
+    for one in tuple(scheduled):
+        scheduled.discard(one)

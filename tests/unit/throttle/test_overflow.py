@@ -17,9 +17,9 @@ from throttle.clock import now
 from throttle.hold import Hold
 from throttle.model import Limit, Target
 from throttle.settings import Settings
-from throttle.worker import overflow, scheduled
+from throttle.worker import overflow
 from throttle.worker.brokers.held import Callbacks, Held
-from throttle.worker.held_tasks import HeldTasks
+from throttle.worker.held_tasks import HeldTasks, scheduled
 from throttle.worker.overflow import BACK, SLICE, STANDSTILL, Overflow
 
 state: Any = _state
@@ -152,7 +152,7 @@ class Bench:
             for _ in range(count)
         ]
         for one in came:
-            scheduled.requests.add(one.request)
+            scheduled.add(one.request)
             if not self.overflow.takes(one):
                 self.hold.put(one.target, one, size=one.size)
         return came
@@ -236,7 +236,7 @@ def test_what_left_meanwhile_is_not_parked(benches: Callable[..., Bench]) -> Non
     """Revoked while it waited to be parked: from there it would come again."""
     bench = benches()
     *_, gone, stays = bench.come(MOST + 2)
-    scheduled.requests.discard(gone.request)
+    scheduled.discard(gone.request)
     bench.turn()
     assert bench.broker.parked == [stays]
 
@@ -322,7 +322,7 @@ def test_what_cannot_be_parked_is_held_and_tried_again(
     assert bench.hold.items() == [*held, *more]
     assert not bench.held.forgotten
     bench.hold.remove(more[0])
-    scheduled.requests.discard(more[0].request)
+    scheduled.discard(more[0].request)
     bench.broker.refuses = False
     bench.later(1)
     assert bench.broker.parked == more[1:]

@@ -14,8 +14,7 @@ from throttle.clock import now
 from throttle.hold import Hold
 from throttle.model import Admission, Amount, Limit, Target
 from throttle.settings import Settings
-from throttle.worker import scheduled
-from throttle.worker.held_tasks import PERIOD
+from throttle.worker.held_tasks import PERIOD, scheduled
 from throttle.worker.hook import Hook
 from throttle.worker.running import RUN
 
@@ -227,11 +226,11 @@ def test_the_loop_is_left_alone_when_nothing_has_opened(bench: Bench) -> None:
 def test_held_tasks_are_scheduled_and_not_reserved(bench: Bench) -> None:
     """Reserved ones make the autoscaler grow the pool; released ones are reserved."""
     [one] = bench.come("a")
-    assert one in scheduled.requests
+    assert one in scheduled
     assert one not in state.reserved_requests
     bench.accounts.room = 1
     bench.fire()
-    assert one not in scheduled.requests
+    assert one not in scheduled
     assert one in state.reserved_requests
 
 

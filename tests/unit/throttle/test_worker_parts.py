@@ -22,8 +22,7 @@ from throttle.meter import meter
 from throttle.model import Target
 from throttle.worker import ThrottleStep, pool, running, starting
 from throttle.worker.brokers.held import Held
-from throttle.worker.pace import Pace
-from throttle.worker.revoked_or_expired import RevokedOrExpired
+from throttle.worker.held_tasks import Pace, RevokedOrExpired
 from throttle.worker.running import Running
 
 state: Any = _state
