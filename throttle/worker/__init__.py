@@ -11,24 +11,22 @@ something is held, lets held tasks through as the share allows.
 A held task was neither acknowledged nor started. Whatever happens to the worker or to
 its connection, the broker redelivers it.
 
-    ``install``             hangs all of it on a worker's consumer, by itself or asked
+    ``install``             hangs all of it on a worker's consumer, by itself or asked;
+                            what a worker answers to ``celery inspect throttle``
     ``starting``            what is refused at the start, in one line
     ``worker_throttle``     all of it in one worker, and its exchange with the store
-    ``runtime``             what the worker knows: accounts, hold, route, store
     ``hook``                through, held or parked; and released
     ``held_tasks``          those that have a `rate_limit` too; those that never start
-    ``running``             admitted tasks, until they are over
-    ``pool``                what the pool's processes count, by task
+    ``pool``                what the pool's processes count, by task; admitted tasks,
+                            until they are over
     ``spawned``             the same in processes that are fresh interpreters
     ``brokers``             what only Redis or only RabbitMQ can do
     ``overflow``            where tasks wait that are too many to be held
-    ``remote_control``      what a worker answers to ``celery inspect throttle``
 
 It comes by itself where the settings ask for it, in workers that the ``celery worker``
 command starts; `install(app)`, or `throttle.Throttle(app)`, adds it to any other.
 """
 
-from throttle.worker import remote_control
 from throttle.worker.install import ThrottleStep, connect, install
 
-__all__ = ["ThrottleStep", "connect", "install", "remote_control"]
+__all__ = ["ThrottleStep", "connect", "install"]

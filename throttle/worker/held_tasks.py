@@ -20,8 +20,7 @@ from kombu.utils.functional import maybe_list
 from throttle.admission import Accounts
 from throttle.clock import Monotonic, monotonic, now
 from throttle.hold import Hold
-from throttle.worker.brokers.broker import Broker
-from throttle.worker.brokers.held import Held
+from throttle.worker.brokers.broker import Broker, Held
 
 state: Any = _state  # its stubs lack half of it
 

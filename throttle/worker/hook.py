@@ -7,14 +7,19 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from throttle.admission import Accounts
 from throttle.clock import Monotonic, monotonic, now
+from throttle.errors import StoreUnavailable
+from throttle.hold import Hold
 from throttle.model import Admission, Policy, Target
+from throttle.route import Route, load
+from throttle.settings import Settings
+from throttle.store import open_store
 from throttle.worker import pool
-from throttle.worker.brokers.held import Held
+from throttle.worker.brokers.broker import Held
 from throttle.worker.held_tasks import PERIOD, HeldTasks
 from throttle.worker.overflow import Overflow
-from throttle.worker.running import Running, next_run
-from throttle.worker.runtime import Runtime
+from throttle.worker.pool import Running, next_run
 
 logger = logging.getLogger("throttle.worker")
 
@@ -23,6 +28,65 @@ ASK: Any = object()
 TURN = 0.02
 """Seconds after which a look lets the loop go on with other things. On the solo pool a
 task runs within the look, so that one is enough."""
+
+
+class Runtime:
+    """Accounts, hold, route, store and counts of one worker, whatever its connection.
+
+    Made before the pool forks, so that its children count into memory that they share
+    with the worker.
+
+    Raises:
+        Misconfigured: What is configured cannot work; nothing was started.
+    """
+
+    def __init__(self, worker: Any, settings: Settings) -> None:
+        self.settings = settings
+        self.route = Route(load(settings.route), settings.limits)
+        self.store = open_store(settings)
+        try:
+            self.store.check()
+        except StoreUnavailable as error:
+            logger.warning(
+                "throttle: each limit's policy decides until there is an answer: %s",
+                error,
+            )
+        self.accounts = Accounts(settings.limits, prior=settings.prior)
+        self.hold: Hold[Held] = Hold(
+            settings.limits,
+            max_messages=settings.hold_messages,
+            max_bytes=settings.hold_bytes,
+        )
+        pool.prepare(worker)
+        self.targets = {
+            name: target
+            for name, task in worker.app.tasks.items()
+            if (target := self._option(task)) is not None or self._free(task)
+        }
+        """Of tasks for which it is the same whatever the message; None: through."""
+
+    def target(self, request: Any, name: str) -> Target | None:
+        """Return where the traffic of a task goes; None: through.
+
+        Of one that `targets` lacks.
+        """
+        # Celery has decoded the arguments already: to ask for them costs nothing.
+        return self.route.target(
+            name,
+            request.args,
+            request.kwargs,
+            request.request_dict,
+            option=getattr(request.task, "throttle", None),
+        )
+
+    def _option(self, task: Any) -> Target | None:
+        option = getattr(task, "throttle", None)
+        if option is None:
+            return None
+        return self.route.target(task.name, (), {}, {}, option=option)
+
+    def _free(self, task: Any) -> bool:
+        return not self.route.asks and getattr(task, "throttle", None) is None
 
 
 class Hook:

@@ -1,21 +1,19 @@
-"""How the step comes to a worker: by settings, or because it was asked for."""
+"""How the step comes to a worker, and what `celery inspect` and `control` say to it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from celery import bootsteps
+from celery import Celery, bootsteps, signals
+from celery.worker.control import control_command, inspect_command
 
+from celery_pecker.brokers.redis.guard_step import RedisGuardStep
+from celery_pecker.kernel import hidden_settings
+from throttle.errors import ThrottleError
 from throttle.worker import starting
 
 if TYPE_CHECKING:
     from throttle.worker.worker_throttle import WorkerThrottle
-
-
-from celery import Celery, signals
-
-from celery_pecker.brokers.redis.guard_step import RedisGuardStep
-from celery_pecker.kernel import hidden_settings
 
 
 class ThrottleStep(bootsteps.StartStopStep):
@@ -100,3 +98,40 @@ def _on_worker_init(*, instance: Any, conf: Any, **_: object) -> None:
     else:
         # It says what is misspelt, and which tasks wait for limits that there are not
         instance.app.steps["consumer"].add(ThrottleStep)
+
+
+@inspect_command()
+def throttle(state: Any) -> dict[str, Any]:
+    """Return databases as this worker sees them: share, held, admitted, by tenant."""
+    info: dict[str, Any] = state.consumer.blueprint.info(state.consumer)
+    return info.get("throttle") or {}
+
+
+@control_command(
+    args=[("database", str), ("operations", float), ("seconds", float), ("who", str)],
+    signature="<database> <operations (0: the settings')> <seconds> <who>",
+)
+def throttle_limit(
+    state: Any, database: str, operations: float, seconds: float = 0.0, who: str = ""
+) -> dict[str, str]:
+    """Set a database's limit for a while, in the whole fleet.
+
+    Each worker that is asked writes the same to Redis: with `--destination` one does.
+    """
+    from throttle.limit_override import adjust  # noqa: PLC0415  # no other command needs it
+
+    for step in state.consumer.blueprint.order:
+        if isinstance(step, ThrottleStep) and step.obj is not None:
+            runtime = step.obj.runtime
+            limit = runtime.settings.limits.get(database)
+            if limit is None:
+                allowed = ", ".join(sorted(runtime.settings.limits))
+                return {"error": f"{database!r} has no limit; known: {allowed}"}
+            try:
+                message = adjust(
+                    runtime.store, limit, operations or None, seconds, who or "a user"
+                )
+            except ThrottleError as error:
+                return {"error": str(error)}
+            return {"ok": message}
+    return {"error": "this worker has no throttle_limits"}

@@ -22,8 +22,7 @@ from typing import Any
 from throttle.clock import Monotonic, monotonic, now
 from throttle.settings import Settings
 from throttle.worker.brokers import broker_of
-from throttle.worker.brokers.broker import Broker
-from throttle.worker.brokers.held import Callbacks, Held
+from throttle.worker.brokers.broker import Broker, Callbacks, Held
 from throttle.worker.held_tasks import HeldTasks, is_scheduled, schedule
 
 WATCH = 1.0

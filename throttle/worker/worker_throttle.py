@@ -15,8 +15,7 @@ from throttle.meter import meter
 from throttle.model import Amount, Holding
 from throttle.settings import Settings
 from throttle.worker import starting
-from throttle.worker.hook import Hook
-from throttle.worker.runtime import Runtime
+from throttle.worker.hook import Hook, Runtime
 
 logger = logging.getLogger("throttle.worker")
 

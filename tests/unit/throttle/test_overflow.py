@@ -18,7 +18,7 @@ from throttle.hold import Hold
 from throttle.model import Limit, Target
 from throttle.settings import Settings
 from throttle.worker import overflow
-from throttle.worker.brokers.held import Callbacks, Held
+from throttle.worker.brokers.broker import Callbacks, Held
 from throttle.worker.held_tasks import HeldTasks, scheduled
 from throttle.worker.overflow import BACK, SLICE, STANDSTILL, Overflow
 

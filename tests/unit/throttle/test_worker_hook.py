@@ -16,7 +16,7 @@ from throttle.model import Admission, Amount, Limit, Target
 from throttle.settings import Settings
 from throttle.worker.held_tasks import PERIOD, scheduled
 from throttle.worker.hook import Hook
-from throttle.worker.running import RUN
+from throttle.worker.pool import RUN
 
 state: Any = _state
 LIMITS = {"main": Limit(database="main", operations=100.0)}

@@ -20,10 +20,10 @@ from throttle.admission import Accounts
 from throttle.errors import Misconfigured
 from throttle.meter import meter
 from throttle.model import Target
-from throttle.worker import ThrottleStep, pool, running, starting
-from throttle.worker.brokers.held import Held
+from throttle.worker import ThrottleStep, pool, starting
+from throttle.worker.brokers.broker import Held
 from throttle.worker.held_tasks import Pace, RevokedOrExpired
-from throttle.worker.running import Running
+from throttle.worker.pool import Running
 
 state: Any = _state
 
@@ -95,7 +95,7 @@ def test_what_inspect_shows_of_a_request_is_celerys_own() -> None:
     request = Request("t")
     Running(cast("Accounts", Ends())).add(7, request)
     assert request.delivery_info == {"priority": None}
-    assert request.request_dict["delivery_info"] == {"priority": None, running.RUN: 7}
+    assert request.request_dict["delivery_info"] == {"priority": None, pool.RUN: 7}
 
 
 def test_a_retry_under_the_same_id_goes_on() -> None:
@@ -367,7 +367,7 @@ def test_only_runs_that_were_let_in_are_counted() -> None:
     outer = consumer.app.tasks["outer"]
     for _ in range(2):  # Celery makes all tracers anew at each connection
         consumer.update_strategies()
-        for info in ({"routing_key": "q"}, {running.RUN: 7}, None):
+        for info in ({"routing_key": "q"}, {pool.RUN: 7}, None):
             for fails in (False, True):
                 request = {"delivery_info": info, "ignore_result": True}
                 outer.__trace__("id", (fails,), {}, request)

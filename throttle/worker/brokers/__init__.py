@@ -30,8 +30,7 @@ from typing import Any
 from celery.utils.imports import symbol_by_name
 
 from throttle.settings import Settings
-from throttle.worker.brokers.broker import Broker
-from throttle.worker.brokers.held import Callbacks
+from throttle.worker.brokers.broker import Broker, Callbacks
 
 KNOWN = {
     "redis": "throttle.worker.brokers.redis:broker_of",
@@ -47,6 +46,6 @@ def broker_of(consumer: Any, settings: Settings, callbacks: Callbacks) -> Broker
     """
     driver = consumer.connection.transport.driver_type
     # A worker on one broker does not load the client of another.
-    path = KNOWN.get(driver, "throttle.worker.brokers.other:OtherBroker")
+    path = KNOWN.get(driver, "throttle.worker.brokers.broker:OtherBroker")
     broker: Broker = symbol_by_name(path)(consumer, settings, callbacks)
     return broker

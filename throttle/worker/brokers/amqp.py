@@ -17,8 +17,7 @@ import amqp
 from celery.worker.consumer.tasks import Tasks
 from kombu import Exchange, Queue
 
-from throttle.worker.brokers.broker import Broker, Parking
-from throttle.worker.brokers.held import Held, Request
+from throttle.worker.brokers.broker import Broker, Held, Parking, Request
 
 SOURCE = "throttle_source"
 """Header of a parked message: exchange and routing key that it came by."""

@@ -1,10 +1,14 @@
-"""What a hold needs of a broker: prefetch, queues that pause, parking, renewals."""
+"""A held message, and what a hold needs of a broker.
+
+Prefetch, queues that pause, parking, renewals.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -12,8 +16,8 @@ from kombu.common import ignore_errors
 
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.clock import Monotonic, monotonic
+from throttle.model import Target
 from throttle.settings import Settings
-from throttle.worker.brokers.held import Callbacks, Held, Request
 
 logger = logging.getLogger("throttle")
 
@@ -21,6 +25,46 @@ REQUEUE_TIMEOUT = 3.0
 """Seconds: less than an orchestrator waits before it kills."""
 MOST: Final = 0xFFFF
 """Above it kombu turns the limit off, and a worker would take all there is."""
+
+Request = Any
+"""Celery's request."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True, weakref_slot=True)
+class Held:
+    """A request whose message waits in this worker, delivered and not acknowledged."""
+
+    request: Request
+    since: float
+    """Seconds since 1970 when its message was last known to be ours: a later stamp on
+    Redis is another worker's."""
+    raised: int = 0
+    """How much was added to the prefetch for it: 0 or 1."""
+    target: Target
+    """Where its traffic goes."""
+
+    @property
+    def task(self) -> str:
+        """Return the name of its task."""
+        return str(self.request.task.name)
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of the message's body."""
+        return len(self.request.body or b"")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callbacks:
+    """What a broker calls for each message it was handed; perhaps later."""
+
+    parked: Callable[[Any], None]
+    """It is in the parking queue, and no longer ours: forget the request."""
+    kept: Callable[[Any], None]
+    """It could not be moved and is still ours."""
+    gone: Callable[[Any], None]
+    """It is another worker's by now, or was returned: forget the request, it must
+    not run in this one."""
 
 
 class Prefetch:
@@ -308,3 +352,48 @@ class Broker:
         self._channel.basic_consume(
             queue, no_ack=False, callback=callback, consumer_tag=tag
         )
+
+
+class OtherBroker(Broker):
+    """What kombu's virtual transports share.
+
+    A message is put where it shall be, then taken away: a crash between the two
+    delivers it twice.
+    """
+
+    def _prepare(self) -> None:
+        self._made: set[str] = set()
+
+    def _return(self, message: Any) -> None:
+        message.requeue()
+
+    def park(self, database: str, held: Sequence[Held]) -> None:
+        """Move these to the parking queue, or keep them; report which."""
+        for one in held:
+            message = one.request.message
+            parking = self.parking_of(database, self.queue_of(one.request))
+            try:
+                self._make(parking)
+                self._channel._put(parking.name, message._raw)  # noqa: SLF001
+                message.ack()
+            except self._errors as error:
+                self._once.warning("park", "a message stays held: %s", error)
+                self._callbacks.kept(one)
+            else:
+                one.request.acknowledged = True
+                self._callbacks.parked(one)
+
+    def _make(self, parking: Parking) -> None:
+        if parking.name not in self._made:
+            self._channel.queue_declare(queue=parking.name)
+            self._made.add(parking.name)
+
+    def _exists(self, parking: Parking) -> bool:
+        self._make(parking)
+        return True
+
+    def _cancel(self, queue: str, tag: str) -> None:
+        callback = self._channel.connection._callbacks.get(queue)  # noqa: SLF001
+        self._channel.basic_cancel(tag)
+        if callback is not None:  # what is on its way comes to us
+            self._channel.connection._callbacks[queue] = callback  # noqa: SLF001

@@ -17,9 +17,7 @@ from redis.exceptions import ResponseError
 
 from throttle.clock import now
 from throttle.settings import Settings
-from throttle.worker.brokers.broker import Broker, Parking
-from throttle.worker.brokers.held import Callbacks, Held
-from throttle.worker.brokers.other import OtherBroker
+from throttle.worker.brokers.broker import Broker, Callbacks, Held, OtherBroker, Parking
 
 logger = logging.getLogger("throttle")
 

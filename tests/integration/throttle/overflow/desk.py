@@ -18,8 +18,7 @@ from throttle.clock import now
 from throttle.model import Limit, Target
 from throttle.settings import Settings
 from throttle.worker.brokers import broker_of
-from throttle.worker.brokers.broker import Broker
-from throttle.worker.brokers.held import Callbacks, Held
+from throttle.worker.brokers.broker import Broker, Callbacks, Held
 
 PREFETCH = 4
 
