@@ -8,8 +8,7 @@ Where things are
     ``account``    one database; turns of many workers with few large runs each
     ``flow``       the law, in one dimension: operations, or seconds
     ``costs``      what a run of a task costs: learned by task and tenant; kept for
-                   workers to come
-    ``runs``       runs that were admitted and have not been seen to end
+                   workers to come; runs that have not been seen to end
 """
 
 from throttle.admission.account import State

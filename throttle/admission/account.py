@@ -19,9 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import sqrt
 
-from throttle.admission.costs import Cost
+from throttle.admission.costs import Cost, Expected, UnderWay
 from throttle.admission.flow import DOUBT, HEADROOM, Flow
-from throttle.admission.runs import Expected, UnderWay
 from throttle.model import (
     NOTHING,
     STALE,

@@ -9,8 +9,7 @@ from threading import Lock
 
 from throttle.admission import costs
 from throttle.admission.account import Account, State
-from throttle.admission.costs import Costs
-from throttle.admission.runs import Expected, UnderWay
+from throttle.admission.costs import Costs, Expected, UnderWay
 from throttle.clock import Monotonic, chance, monotonic
 from throttle.errors import Misconfigured
 from throttle.model import (

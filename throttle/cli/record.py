@@ -9,8 +9,7 @@ import click
 from celery.bin.base import CeleryCommand
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from throttle.chart import Recording, draw, read, written
-from throttle.chart.recording import Moment
+from throttle.chart import Moment, Recording, draw, read, written
 from throttle.cli.context import Context, of_database, turns
 from throttle.clock import monotonic
 from throttle.errors import Misconfigured

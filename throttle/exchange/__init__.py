@@ -15,12 +15,10 @@ A web process reports by two lines, and ends by itself::
 
     report(app)                       # a Celery app, or Settings
 
-    ``backlog``    samples that the store has not confirmed (pure)
-    ``exchanger``  the thread
+    ``exchanger``  the thread; samples that the store has not confirmed (pure)
     ``process``    the one exchange of a process that is no worker, also after a fork
 """
 
-from throttle.exchange.backlog import Snapshot
-from throttle.exchange.exchanger import Exchanger
+from throttle.exchange.exchanger import Exchanger, Snapshot
 
 __all__ = ["Exchanger", "Snapshot"]

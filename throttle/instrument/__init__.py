@@ -41,9 +41,9 @@ def psycopg(
     With `timing=False` operations are counted, seconds and rows are not.
     Raises `Misconfigured` for anything else.
     """
-    from throttle.instrument import targets  # noqa: PLC0415 — loads psycopg
+    from throttle.instrument import connections  # noqa: PLC0415 — loads psycopg
 
-    return targets.install(target, meter.tally(database), timing=timing)
+    return connections.install(target, meter.tally(database), timing=timing)
 
 
 def sqlalchemy(
@@ -95,6 +95,6 @@ def uninstall(target: Any) -> None:
 
         engines.uninstall(target)
     else:
-        from throttle.instrument import targets  # noqa: PLC0415
+        from throttle.instrument import connections  # noqa: PLC0415
 
-        targets.uninstall(target)
+        connections.uninstall(target)

@@ -15,7 +15,7 @@ from django.db.backends.signals import connection_created
 
 from throttle.errors import Misconfigured
 from throttle.instrument.connections import count, leave
-from throttle.instrument.timed import Timed
+from throttle.instrument.cursors import Timed
 from throttle.meter import Meter, Tally
 
 UID = "throttle.instrument"

@@ -1,4 +1,7 @@
-"""psycopg's connections, made to count: those there are, and those to come."""
+"""psycopg's connections, made to count: those there are, and those to come.
+
+And what its instrument accepts: connections, pools, classes.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,7 @@ from psycopg.pq import Format
 from psycopg.sql import Composable
 
 from throttle.errors import Misconfigured
-from throttle.instrument.cursors import PLAIN_KIND, counted_cursor, plain
-from throttle.instrument.timed import Timed
+from throttle.instrument.cursors import PLAIN_KIND, Timed, counted_cursor, plain
 from throttle.meter import Tally
 
 OWN = (b"COMMIT", b"ROLLBACK", b"PREPARE TRANSACTION", b"FETCH", b"MOVE")
@@ -157,3 +159,56 @@ def _pipeline_async(
             del self.wait
 
     return pipeline
+
+
+CURSORS = (psycopg.Cursor, psycopg.AsyncCursor)
+
+
+def install(target: Any, tally: Tally, *, timing: bool) -> Any:
+    """Return the target, or the class that counts in its place."""
+    if target is None:
+        target = psycopg.Connection
+    kind: Any = target
+    if isinstance(target, type):
+        if issubclass(target, KINDS):
+            return counted_connection(kind, tally, timing=timing)
+        if issubclass(target, CURSORS):
+            return counted_cursor(kind, tally, timing=timing)
+    elif isinstance(target, KINDS):
+        count(target, tally, timing=timing)
+        return target
+    elif is_pool(target):
+        kind = target.connection_class
+        target.connection_class = counted_connection(kind, tally, timing=timing)
+        for connection in idle(target):
+            count(connection, tally, timing=timing)
+        return target
+    message = (
+        f"instrument.psycopg({target!r}): allowed are a connection or a pool of psycopg"
+        " 3, or a class of its connections or cursors"
+    )
+    raise Misconfigured(message)
+
+
+def uninstall(target: Any) -> None:
+    """Stop the counting of a connection or pool."""
+    if isinstance(target, KINDS):
+        leave(target)
+    elif is_pool(target):
+        target.connection_class = plain(target.connection_class)
+        for connection in idle(target):
+            leave(connection)
+    else:
+        message = f"instrument.uninstall({target!r}): nothing was installed there"
+        raise Misconfigured(message)
+
+
+def is_pool(target: Any) -> bool:
+    """Return whether it is a pool of psycopg_pool, which need not be installed."""
+    kind = getattr(target, "connection_class", None)
+    return isinstance(kind, type) and issubclass(kind, KINDS)
+
+
+def idle(pool: Any) -> list[Any]:
+    """Return the connections that a pool has in store; those lent count when new."""
+    return list(getattr(pool, "_pool", ()))

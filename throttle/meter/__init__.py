@@ -20,13 +20,13 @@ One writer per integer, so an addition is never lost. What finds no place (more 
 
 Where things are
     which integer is what      ``cells``
-    a thread's integers        ``thread_cells``, ``process_counts``
-    a child's shared memory    ``rows``, ``shared_counts``
+    a thread's integers        ``thread_cells``; of one database: `Tally`
+    a child's shared memory    ``rows``
     what is new since          ``deltas``
     all of it together         ``counting``
 """
 
 from throttle.meter.counting import Meter, meter
-from throttle.meter.tallies import Tally
+from throttle.meter.thread_cells import Tally
 
 __all__ = ["Meter", "Tally", "meter"]

@@ -22,13 +22,12 @@ from throttle.meter.cells import (
 )
 from throttle.meter.deltas import DeltaReader, Sums, run_of, since, still
 from throttle.meter.rows import LANES, Row, Shared, size
-from throttle.meter.tallies import Tally
-from throttle.meter.thread_cells import Counts, LocalCells, OpenRun, ThreadCells
+from throttle.meter.thread_cells import Counts, LocalCells, OpenRun, Tally, ThreadCells
 from throttle.model import Amount, Reading, Run
 
 
-class RowCounts:
-    """The counts of a child that has a row."""
+class RowCounts(Counts):
+    """The counts of a child that has a row: its parent reads it."""
 
     def __init__(self, row: Row) -> None:
         self._row = row
@@ -75,38 +74,20 @@ class RowCounts:
             self._row.drop(dropped - self._spare_reported)
             self._spare_reported = dropped
 
-    def read(self, _sums: Sums, _now: int) -> None:
-        """Add nothing: the parent reads the row."""
 
-
-class DroppedCounts:
+class DroppedCounts(Counts):
     """The counts of a child beyond the rows: what it counts is dropped, and counted.
 
-    Such children write to the same cells, so that the sum is a lower bound.
+    Such children write to the same cells, so that the sum, which their parent reads, is
+    a lower bound. No process reads their runs.
     """
 
     def __init__(self, cells: memoryview[int]) -> None:
         self._cells = cells
 
-    def place(self, _name: str) -> int:
-        """Return the cells of what finds no place."""
-        return 0
-
     def add_thread(self) -> ThreadCells:
         """Return the cells of all of them."""
         return ThreadCells(self._cells)
-
-    def remove_thread(self, _thread: ThreadCells) -> None:
-        """Leave nothing behind."""
-
-    def begin(self, _thread: ThreadCells, _run: int, _now: int) -> None:
-        """Do nothing: no process reads it."""
-
-    def end(self, _thread: ThreadCells, _now: int) -> None:
-        """Do nothing: no process reads it."""
-
-    def read(self, _sums: Sums, _now: int) -> None:
-        """Add nothing: the parent reads the cells."""
 
 
 THREADS = 10_000
@@ -115,7 +96,7 @@ ENDED = 10_000
 """Ended runs between two readings."""
 
 
-class ProcessCounts:
+class ProcessCounts(Counts):
     """The counts of threads, gevent, solo and web processes."""
 
     def __init__(self, threads: int = THREADS, ended: int = ENDED) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
+from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED
 from throttle.meter.deltas import Sums
 
 if TYPE_CHECKING:
@@ -38,32 +39,28 @@ class ThreadCells:
         self.opened: OpenRun | None = None
 
 
-class Counts(Protocol):
+class Counts:
     """Whose memory a process counts in: its own, or a row that its parent reads."""
 
-    def place(self, name: str) -> int:
+    def place(self, _name: str) -> int:
         """Return where the database's cells begin; 0: no place is left."""
-        ...
+        return 0
 
     def add_thread(self) -> ThreadCells:
         """Return cells for one more thread. Never blocks."""
-        ...
+        raise NotImplementedError
 
     def remove_thread(self, thread: ThreadCells) -> None:
         """Take leave of a thread. Never blocks, whatever it was called within."""
-        ...
 
     def begin(self, thread: ThreadCells, run: int, now: int) -> None:
         """Begin a run: what is done from now on is its cost."""
-        ...
 
     def end(self, thread: ThreadCells, now: int) -> None:
         """End the open run, whose cost is known."""
-        ...
 
     def read(self, sums: Sums, now: int) -> None:
         """Add what is new, and not read elsewhere, to the sums."""
-        ...
 
 
 class ThreadEnd:
@@ -92,3 +89,40 @@ class LocalCells(threading.local):
         self.thread = counts.add_thread()
         self.cells = self.thread.cells
         self._end = ThreadEnd(self.thread, counts)
+
+
+MOST = 1_000_000_000
+LONGEST = 1_000_000
+"""Seconds. A cell of shared memory has 63 bits, and only grows."""
+
+
+class Tally:
+    """The counts of one database, of the thread that asks.
+
+    `local.cells[at + …]` is all that instruments touch; `at` is read anew for each
+    statement, because a child that takes over a row finds the names in another order.
+    """
+
+    __slots__ = ("at", "local", "name")
+
+    def __init__(self, name: str, local: LocalCells, at: int) -> None:
+        self.name = name
+        self.local = local
+        self.at = at
+
+    @property
+    def running(self) -> bool:
+        """Return whether this thread is within a statement whose time is counted."""
+        return self.local.cells[self.at + STARTED] != 0
+
+    def add(self, operations: int = 1, *, seconds: float = 0.0, rows: int = 0) -> None:
+        """Count what was done. From any thread; never blocks, never raises.
+
+        What is no amount is nothing; no more counts at once than a billion operations
+        or rows, or a million seconds.
+        """
+        cells, at = self.local.cells, self.at
+        cells[at + OPERATIONS] += max(min(operations, MOST), 0)
+        if seconds > 0:  # nor if it is no number
+            cells[at + NANOSECONDS] += int(min(seconds, LONGEST) * 1e9)
+        cells[at + ROWS] += max(min(rows, MOST), 0)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttle.chart import Moment, Recording, draw, read, written
-from throttle.chart.draw import rounded, steps
+from throttle.chart import Moment, Recording, draw, read, rounded, steps, written
 from throttle.errors import Misconfigured
 
 SVG = "{http://www.w3.org/2000/svg}"
