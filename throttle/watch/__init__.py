@@ -8,7 +8,6 @@ for what comes while they do nothing.
 
     limit_factor  what follows from what the server says (pure)
     signal        the question to PostgreSQL, in bounded time
-    sql/          its statement
     watcher       one thread per watched database: elected, ask, judge, tell the store
 """
 

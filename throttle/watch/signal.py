@@ -11,22 +11,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from importlib.resources import files
+from typing import Any
 
 import psycopg
 from psycopg import capabilities, conninfo
-from psycopg.abc import PQGen
 from psycopg.rows import namedtuple_row
 
 from celery_pecker.kernel.forks import abandon_in_forks
+from celery_pecker.kernel.hosts import BoundedConnection
 from throttle import addresses
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
 from throttle.model import Watch
 from throttle.watch.limit_factor import FAR, Symptom
-from throttle.watch.sql import statement
-
-Result = TypeVar("Result")
 
 CONNECTING = 2
 """Seconds for a connection: the least that libpq knows."""
@@ -37,6 +35,9 @@ LONGEST = 30.0
 """Seconds until a server that did not answer is asked once more, at most."""
 FULL = ("too many clients", "remaining connection slots")
 """What a server says, in English, that has no connection left."""
+
+
+SIGNAL = files(__package__).joinpath("signal.sql").read_bytes().strip()
 
 
 class Unanswered(ThrottleError):
@@ -52,7 +53,7 @@ class Signal:
         self._watch = watch
         self._clock = clock
         self._dsn = _dsn(database, watch)
-        self._connection: _BoundedConnection | None = None
+        self._connection: BoundedConnection | None = None
         self._written: tuple[float, float] | None = None
         self._failures = 0
         self._next_attempt = float("-inf")
@@ -97,9 +98,12 @@ class Signal:
 
     def _asked(self) -> Any:
         connection = self._connected()
-        with connection.transaction(), connection.cursor() as cursor:
+        with (
+            connection.transaction(),
+            connection.cursor(row_factory=namedtuple_row) as cursor,
+        ):
             cursor.execute("set local statement_timeout = 900")
-            cursor.execute(statement("signal"))
+            cursor.execute(SIGNAL)
             return cursor.fetchone()
 
     def _symptoms(self, row: Any) -> Sequence[Symptom]:
@@ -141,25 +145,13 @@ class Signal:
             with suppress(psycopg.Error, OSError):
                 connection.cancel_safe(timeout=CALLING_OFF)
 
-    def _connected(self) -> _BoundedConnection:
+    def _connected(self) -> BoundedConnection:
         if self._connection is None or self._connection.closed:
-            self._connection = _BoundedConnection.connect(
-                self._dsn,
-                autocommit=True,
-                prepare_threshold=None,
-                row_factory=namedtuple_row,
+            self._connection = BoundedConnection.connect(
+                self._dsn, autocommit=True, prepare_threshold=None
             )
+            self._connection.budget = ANSWER
         return self._connection
-
-
-class _BoundedConnection(psycopg.Connection[Any]):
-    """A connection that waits a second for anything."""
-
-    def wait(
-        self, gen: PQGen[Result], interval: float = 0.1, timeout: float | None = None
-    ) -> Result:
-        """Run the protocol generator, within the time."""
-        return super().wait(gen, interval=interval, timeout=timeout or ANSWER)
 
 
 def _symptom(name: str, value: float, threshold: float) -> Symptom:
