@@ -22,9 +22,9 @@ class StartRefused(Misconfigured, click.ClickException):
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
+def refusing(kind: type[Exception] = Misconfigured) -> Iterator[None]:
     """End the process where what is made in the block is misconfigured."""
     try:
         yield
-    except Misconfigured as error:
+    except kind as error:
         raise StartRefused(str(error)) from error

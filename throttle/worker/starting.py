@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from celery_pecker.kernel.start_refused import refusing
 from celery_pecker.surfaces.console import namesake
 from throttle.errors import Misconfigured
 
@@ -19,40 +18,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger("throttle.worker")
 
 
-class StartRefused(Misconfigured, click.ClickException):
-    """This worker cannot start like this; shown in one line on the command line."""
-
-    def __init__(self, message: str) -> None:
-        click.ClickException.__init__(self, message)
-
-    def __str__(self) -> str:
-        """Return the message."""
-        return self.message
-
-
-def settings_of(app: Any) -> Settings:
-    """Return the app's settings, checked."""
-    # Each `celery` command imports this module, and only workers read settings
-    from throttle.settings import Settings  # noqa: PLC0415
-
-    return Settings.read(app.conf)
-
-
 def wanted(app: Any) -> bool:
     """Return whether workers of an app have a gate.
 
     Raises:
         StartRefused: A setting is misspelt, or no use without limits.
     """
+    # Each `celery` command imports this module, and only workers read settings
     from throttle.settings import Settings  # noqa: PLC0415
 
     if app.conf.get("throttle_limits"):
         return True
     if Settings.is_mentioned(app.conf):
-        try:
-            settings_of(app)
-        except Misconfigured as error:
-            raise StartRefused(str(error)) from error
+        with refusing(Misconfigured):
+            Settings.read(app.conf)
     held = [name for name, task in app.tasks.items() if _option(task) is not None]
     if held or Settings.is_mentioned(app.conf):
         logger.warning(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from celery_pecker.kernel.start_refused import refusing
 from throttle import watch
 from throttle.errors import Misconfigured
 from throttle.exchange import Exchanger
@@ -29,12 +30,10 @@ def hang(consumer: Any) -> WorkerThrottle:
     Raises:
         StartRefused: A setting, a route, a task or the store is wrong.
     """
-    try:
-        settings = starting.settings_of(consumer.app)
+    with refusing(Misconfigured):
+        settings = Settings.read(consumer.app.conf)
         starting.check_tasks(consumer.app.tasks, settings)
         return WorkerThrottle(consumer, settings)
-    except Misconfigured as error:
-        raise starting.StartRefused(str(error)) from error
 
 
 class WorkerThrottle:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from celery import Celery
 
+from celery_pecker.kernel.start_refused import StartRefused
 from throttle.errors import Misconfigured
 from throttle.settings import Settings
 from throttle.worker import starting
@@ -33,7 +34,7 @@ def app(option: object = None, **conf: object) -> Any:
 
 def test_a_misspelt_setting_ends_the_start() -> None:
     """With `throttle_limit` alone there would be no gate, and nobody would say so."""
-    with pytest.raises(starting.StartRefused, match="throttle_limit is not a setting"):
+    with pytest.raises(StartRefused, match="throttle_limit is not a setting"):
         starting.wanted(app(throttle_limit={"main": 5}))
 
 
