@@ -8,7 +8,7 @@ import socket
 import click
 
 from throttle.cli.context import Context, as_json
-from throttle.limit_override import LONGEST, adjust
+from throttle.store import LONGEST, adjust
 
 
 @click.command()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from throttle.gate.gate import Gate
+from throttle.gate import Gate
 from throttle.model import Target
 from throttle.route import Route, load
 from throttle.settings import Settings

@@ -1,6 +1,7 @@
 """Where processes meet: `throttle.model.Store`, in Redis or in the service before it.
 
-`open_store` returns the one that the settings name.
+`open_store` returns the one that the settings name; `adjust` sets a limit at run time,
+for a while, with a name beside it.
 
 ``redis/``  one script per exchange: counts, traffic, shares
 ``http``    the same over HTTP, for processes that may not reach Redis
@@ -13,10 +14,13 @@ from __future__ import annotations
 # is forked in that moment has half of it for ever: no name of a host is resolved there
 # (`LookupError: unknown encoding: idna`), by us or by other code.
 import encodings.idna  # noqa: F401 — see above
+from datetime import timedelta
 
+from throttle.clock import now
 from throttle.errors import Misconfigured
-from throttle.model import Store
+from throttle.model import Limit, Store
 from throttle.settings import Settings
+from throttle.units import ADJUSTED, ADJUSTED_FOR
 
 UNSET = (
     "throttle_redis_url (or throttle_service_url) is not set: it says where traffic is"
@@ -52,3 +56,33 @@ def open_store(settings: Settings, *, timeout: float | None = None) -> Store:
             timeout=store.TIMEOUT if timeout is None else timeout,
         )
     raise Misconfigured(UNSET)
+
+
+LONGEST = ADJUSTED_FOR
+"""Seconds."""
+LONGEST_NAME = 100
+
+
+def adjust(
+    store: Store, limit: Limit, operations: float | None, seconds: float, who: str
+) -> str:
+    """Set a database's limit for so many seconds; None: that of the settings.
+
+    What is limited in seconds changes in the same proportion. Return what people are
+    shown of it. Raises `Misconfigured` for what cannot be, and `StoreUnavailable`.
+    """
+    if operations is None:
+        store.adjust(limit.database, 1.0, "", 0.0)
+        return f"the limit of the settings, {limit.operations:g} operations/s"
+    factor = operations / limit.operations
+    if not 0 < factor <= ADJUSTED:
+        most = limit.operations * ADJUSTED
+        message = f"operations must be above 0 and at most {most:g}, not {operations!r}"
+        raise Misconfigured(message)
+    if not 1 <= seconds <= LONGEST:
+        message = f"seconds must be 1 to {LONGEST}, not {seconds!r}"
+        raise Misconfigured(message)
+    until = (now() + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S UTC")
+    message = f"{operations:g} operations/s until {until}, set by {who[:LONGEST_NAME]}"
+    store.adjust(limit.database, factor, message, seconds)
+    return message

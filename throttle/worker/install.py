@@ -118,7 +118,7 @@ def throttle_limit(
 
     Each worker that is asked writes the same to Redis: with `--destination` one does.
     """
-    from throttle.limit_override import adjust  # noqa: PLC0415  # no other command needs it
+    from throttle.store import adjust  # noqa: PLC0415  # no other command needs it
 
     for step in state.consumer.blueprint.order:
         if isinstance(step, ThrottleStep) and step.obj is not None:
