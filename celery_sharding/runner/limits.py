@@ -3,11 +3,15 @@
 The deadline in force is one object whose instant is set anew for each item: entering
 a block for each would cost more than many an item does. The watchdog reads that
 instant when its timer rings, and sets the timer anew if it has moved on.
+
+A processor is called here alone: what it raises is an answer like others. An item that
+fails must not stop its shard, nor a shard its ticket: also SystemExit, which would end
+the process of the pool, and CancelledError. What ends the process from outside passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from math import inf
 from typing import Any
@@ -17,8 +21,50 @@ from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.deadline.budget import ENDLESS, Budget
 from celery_pecker.kernel.clock import monotonic
 from celery_sharding.model import Shard
-from celery_sharding.runner import processor_call
+from celery_sharding.process import process_end
 from celery_sharding.runner.step_writer import Stop, Work
+
+
+def attempt(
+    function: Callable[..., Any], *args: Any
+) -> tuple[Any, BaseException | None]:
+    """Return what the function returned, or what it raised."""
+    try:
+        return function(*args), None
+    except BaseException as error:  # noqa: BLE001  # whatever it is
+        return None, _failure(error)
+
+
+def call_each(
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    ok: Callable[[Any], None],
+    fail: Callable[[BaseException], None],
+) -> None:
+    """Call the function with each item; yield what it returned, or what it raised."""
+    for item in items:
+        try:
+            value = function(item)
+        except BaseException as error:  # noqa: BLE001  # as above
+            fail(_failure(error))
+        else:
+            if value is not None:
+                ok(value)
+
+
+def _failure(error: BaseException) -> BaseException:
+    """Return what is recorded of an error; raise what ends the process."""
+    end = process_end(error)
+    if end is not None:
+        raise end
+    if not isinstance(error, SystemExit):
+        return error
+    message = f"SystemExit({error.code!r}) was raised; the process goes on"
+    failure = RuntimeError(message)
+    failure.__cause__ = error
+    failure.__traceback__ = error.__traceback__
+    return failure
+
 
 CLEAN_UP = 5.0
 """Seconds that code has for its end once its shard or job is over."""
@@ -63,11 +109,9 @@ class Limits:
     ) -> tuple[Any, BaseException | None]:
         """Return what the function returned, or what it raised; struck if too slow."""
         if self._none:
-            return processor_call.attempt(function, *args)
+            return attempt(function, *args)
         try:
-            return processor_call.attempt(
-                copy_context().run, self._bounded, function, *args
-            )
+            return attempt(copy_context().run, self._bounded, function, *args)
         finally:
             self.lift()
 

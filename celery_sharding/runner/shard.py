@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from celery_sharding.model import Job
-from celery_sharding.runner import processor_call
+from celery_sharding.runner.limits import call_each
 from celery_sharding.runner.shard_run import ShardRun
 from celery_sharding.runner.step_writer import Stop
 
@@ -82,7 +82,7 @@ class Shard:
         What it returns is a result of the item unless it is None; what it raises, its
         failure: the loop goes on.
         """
-        processor_call.each(function, self, self.ok, self._shard_run.raised_by_item)
+        call_each(function, self, self.ok, self._shard_run.raised_by_item)
 
     @property
     def job(self) -> Job:

@@ -14,9 +14,9 @@ from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, Shard, Stage
 from celery_sharding.processor import Processor
-from celery_sharding.runner import processor_call
 from celery_sharding.runner.hold_renewal import HungItem
 from celery_sharding.runner.holding import Holding
+from celery_sharding.runner.limits import attempt
 from celery_sharding.runner.result_buffer import Known
 from celery_sharding.runner.running import Running, fail_shard
 from celery_sharding.runner.shard_run import ShardRun
@@ -61,7 +61,7 @@ class Loader:
 
     def load(self, record: Shard) -> Loaded:
         """Return the items of one, in its order."""
-        items, error = processor_call.attempt(self._items, record)
+        items, error = attempt(self._items, record)
         pending = self._pending.get(record.shard, ())
         retry = [place for place, code in pending if code is not Code.DIED]
         known = Known(

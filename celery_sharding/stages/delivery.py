@@ -20,11 +20,10 @@ from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.codec import decode
 from celery_sharding.flow.outcomes import raised
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.ledger.posting import Outgoing
+from celery_sharding.ledger.outcomes import Outgoing
 from celery_sharding.process import holder_name
 from celery_sharding.settings import ShardingSettings
-from celery_sharding.stages.abandoning import retrying
-from celery_sharding.stages.lease_renewal import LeaseRenewal
+from celery_sharding.stages.leases import LeaseRenewal, retrying
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from celery_sharding.process import holder_name
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages import delivery, planning
-from celery_sharding.stages.abandoning import free_abandoned, judged, leaving, retrying
+from celery_sharding.stages.leases import free_abandoned, judged, leaving, retrying
 from celery_sharding.stages.notifying import notify
 from celery_sharding.stages.planning import Worker
 

@@ -11,12 +11,12 @@ from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.codec import decode
 from celery_sharding.errors import JobNotFound
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.ledger.reporting import Threshold
+from celery_sharding.ledger.outcomes import Threshold
 from celery_sharding.model import Job
 from celery_sharding.process import holder_name, process_end
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
-from celery_sharding.stages.lease_renewal import LeaseRenewal
+from celery_sharding.stages.leases import LeaseRenewal
 
 PAUSE = 0.05
 """Seconds between two looks at a Notify that is called elsewhere."""

@@ -36,8 +36,7 @@ from celery_sharding.process import holder_name
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.spool import Spool
-from celery_sharding.stages.abandoning import judged, leaving, retrying
-from celery_sharding.stages.lease_renewal import LeaseRenewal
+from celery_sharding.stages.leases import LeaseRenewal, judged, leaving, retrying
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ CATCHES_ALL = {
     "kernel/loop.py",
     "kernel/once_a_minute.py",
     "kernel/user_code.py",
-    "runner/processor_call.py",
+    "runner/limits.py",
 }
 """The loop, and the caller of code that is not ours.
 

@@ -24,7 +24,7 @@ from celery_sharding.canvas.each_item import ITEM
 from celery_sharding.messages import OPTIONS as OPTIONS_OF_CALL
 from celery_sharding.messages import RUN, SENT_BY
 from celery_sharding.plan.arguments import HEADER as SOURCES
-from celery_sharding.stages.abandoning import LEFT
+from celery_sharding.stages.leases import LEFT
 from tests.unit.stored_schedules.documents import FORMS, PARIS
 from throttle.worker.brokers.amqp import SOURCE
 

@@ -29,8 +29,8 @@ from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.base import jsonb
 from celery_sharding.messages import WORK
 from celery_sharding.model import Outcome, Stage
-from celery_sharding.stages import abandoning
 from celery_sharding.stages import job_messages as posting
+from celery_sharding.stages import leases
 from tests.integration.sharding.conftest import Planner
 from tests.integration.sharding.flow.conftest import Lying, Message
 from tests.integration.sharding.shift import LEASE, run_job
@@ -266,7 +266,7 @@ def test_what_always_fails_like_an_outage_is_not_begun_without_end(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page of results that takes too long each time, for one."""
-    monkeypatch.setattr(abandoning, "MOST", 2)
+    monkeypatch.setattr(leases, "MOST", 2)
 
     def away() -> None:
         message = "canceling statement due to statement timeout"
@@ -333,7 +333,7 @@ def test_a_value_that_is_no_json_fails_the_job(scene: Scene) -> None:
     assert stage(scene.app, scene.job) is Stage.ENDED
 
 
-@pytest.mark.parametrize("kind", abandoning.CELERYS)
+@pytest.mark.parametrize("kind", leases.CELERYS)
 def test_a_post_that_asks_for_a_retry_has_failed(
     scene: Scene, kind: type[Exception]
 ) -> None:

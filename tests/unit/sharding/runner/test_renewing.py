@@ -10,7 +10,7 @@ import pytest
 
 from celery_pecker.kernel.clock import monotonic
 from celery_sharding.runner import hold_renewal
-from celery_sharding.stages import lease_renewal as stages
+from celery_sharding.stages import leases as stages
 
 CALM: Any = SimpleNamespace(due=float("inf"))
 """An item that does not hang."""
