@@ -1,10 +1,10 @@
 """What follows when something happened to a job: called by any process, at any time.
 
-    advance_job  expired holds end, the next layer opens, messages are sent
-    progress     progress goes to the result backend, and Notify is called
-    cancelled    a cancelled job is reported to Celery
-    actions      what users do to a job, and what follows at once
-    serving      which workers a job's shards may be dealt to
+    `advance_job`  expired holds end, the next layer opens, messages are sent
+    `pause` …      what users do to a job, and what follows at once
+    `serving`      which workers a job's shards may be dealt to
+    ``progress``   progress goes to the result backend, and Notify is called
+    ``outcomes``   an outcome as Celery has it; a cancelled job is reported to Celery
 
 Each step is a compare-and-set in the ledger, and each message may be lost: a process
 that does the same once more (a worker at the end of its slice, the sweeper) completes
@@ -13,36 +13,201 @@ what is left.
 
 from __future__ import annotations
 
-from celery_sharding.flow.actions import (
-    cancel,
-    expire,
-    fail,
-    pause,
-    rerun,
-    resume,
-    retry_failed,
-    set_concurrency,
-    set_options,
-)
-from celery_sharding.flow.next_step import (
-    advance_job,
-    close,
-    send_open_tickets,
-    serving,
-)
+from collections.abc import Sequence
+from typing import Any
 
-__all__ = [
-    "advance_job",
-    "cancel",
-    "close",
-    "expire",
-    "fail",
-    "pause",
-    "rerun",
-    "resume",
-    "retry_failed",
-    "send_open_tickets",
-    "serving",
-    "set_concurrency",
-    "set_options",
-]
+from celery_sharding.flow.outcomes import report_cancelled
+from celery_sharding.flow.progress import report_progress
+from celery_sharding.ledger import Ledger
+from celery_sharding.ledger.outcomes import Advanced, Outgoing
+from celery_sharding.ledger.reasons import reason_of
+from celery_sharding.ledger.upkeep import LiveWorker
+from celery_sharding.messages import queues_of, send_job, send_tickets, wait_of
+from celery_sharding.model import Hold, Outcome, Stage
+from celery_sharding.process import prefix_of
+from celery_sharding.settings import ShardingSettings
+
+
+def serving(app: Any, ledger: Ledger, job: int) -> list[LiveWorker]:
+    """Return the live workers that consume from the job's queue, by name.
+
+    Only workers that a message can be sent to alone have a ``direct_queue``.
+    """
+    stands = ledger.outcomes.threshold(job)
+    if stands is None:
+        return []
+    return ledger.placements.serving(
+        queues_of(app, stands.task, stands.continuation, stands.queue)
+    )
+
+
+def advance_job(app: Any, ledger: Ledger, job: int) -> Stage | None:
+    """Advance the job as far as it can be, send what it needs; return its stage.
+
+    None: there is no such job. May be called any number of times, by several at once.
+    Raises DatabaseUnavailable; a broker that is away is logged, and the sweeper sends
+    again.
+    """
+    settings = ShardingSettings.read(app.conf)
+    ledger.tickets.end_expired(job)
+    stands = ledger.outcomes.advance(job)
+    if stands is None:
+        return None
+    report_progress(app, ledger, job, stands.stage)
+    if stands.stage is Stage.SHARDING:
+        send_open_tickets(app, ledger, job, settings, even=stands.even)
+    else:
+        send(app, ledger, job, settings)
+    return stands.stage
+
+
+def close(app: Any, ledger: Ledger, hold: Hold) -> Advanced | None:
+    """Move a job on whose own message this process has in hand; return where it is.
+
+    What comes after its items is the caller's: no message for that is sent, and the
+    ticket is free once the last layer was closed by this (`moved`).
+    """
+    settings = ShardingSettings.read(app.conf)
+    stands = ledger.outcomes.advance(hold.job, hold)
+    if stands is not None and stands.stage is Stage.SHARDING:
+        report_progress(app, ledger, hold.job, stands.stage)
+        send_open_tickets(app, ledger, hold.job, settings)
+    return stands
+
+
+def send_open_tickets(
+    app: Any,
+    ledger: Ledger,
+    job: int,
+    settings: ShardingSettings,
+    *,
+    even: bool = False,
+) -> int:
+    """Send the tickets that are of use; return how many.
+
+    ``even``: the job's shards belong to workers, and each ticket goes to one of them.
+    """
+    slots = ledger.upkeep.slots()
+    resend = settings.resend
+    where: dict[str | None, list[tuple[int, int, int]]] = {}
+    if even:
+        for one in ledger.placements.to_publish(job, slots=slots, resend=resend):
+            where.setdefault(one.direct_queue, []).append((job, one.ticket, one.seq))
+    else:
+        tickets = ledger.tickets.to_publish(job, slots=slots, resend=resend)
+        where[None] = [(job, ticket, seq) for ticket, seq in tickets]
+    count = sum(map(len, where.values()))
+    stands = ledger.outcomes.threshold(job) if count else None
+    if stands is None:
+        return 0
+    for direct, some in where.items():
+        if not send_tickets(
+            app,
+            stands.task,
+            some,
+            continuation=stands.continuation,
+            queue=stands.queue,
+            direct=direct,
+        ):
+            # Not as if they had been lost: after an hour without a broker they would
+            # be waited for.
+            ledger.tickets.unsent(job, [(ticket, seq) for _, ticket, seq in some])
+    return count
+
+
+def send(app: Any, ledger: Ledger, job: int, settings: ShardingSettings) -> int:
+    """Send the messages of the job and of its followers that are due."""
+    due = ledger.outcomes.sending(job, resend=settings.resend)
+    for one in due:
+        _send(app, ledger, one)
+    return len(due)
+
+
+def _send(app: Any, ledger: Ledger, one: Outgoing) -> None:
+    if one.stage is Stage.DELIVERING and one.outcome is Outcome.CANCELLED:
+        # Not by a message: revoking the task has made workers drop those.
+        report_cancelled(app, ledger, one.task_id, run=one.run)
+        return
+    begun = one.stage is not Stage.SUBMITTED
+    if not send_job(
+        app,
+        one.task,
+        one.task_id,
+        continuation=one.continuation,
+        run=one.run,
+        begun=begun,
+    ):
+        ledger.outcomes.unsent(one.job)
+    elif not begun and (wait := wait_of(one.continuation)):
+        # A worker holds it until then; it would hold one more with each sweep.
+        ledger.submissions.sent(one.task_id, after=wait)
+
+
+# What users do to a job, and what follows at once: the sweeper need not come first.
+
+
+def pause(app: Any, ledger: Ledger, task_id: str) -> None:
+    """Begin no further item of the job; items that run go on to their end."""
+    del app
+    ledger.control.pause(task_id)
+
+
+def resume(app: Any, ledger: Ledger, task_id: str) -> None:
+    """Resume a paused job."""
+    advance_job(app, ledger, ledger.control.resume(task_id))
+
+
+def cancel(app: Any, ledger: Ledger, task_id: str) -> None:
+    """End the job as cancelled; what runs stops at its next item."""
+    advance_job(app, ledger, ledger.control.cancel(task_id))
+
+
+def expire(app: Any, ledger: Ledger, task_id: str) -> None:
+    """End the job as cancelled, unless it had begun before it expired."""
+    job = ledger.reading.job(task_id).job
+    if ledger.outcomes.decide(job, Outcome.CANCELLED, stages=(Stage.SUBMITTED,)):
+        advance_job(app, ledger, job)
+
+
+def fail(
+    app: Any, ledger: Ledger, task_id: str, error: Exception, *, process: int
+) -> bool:
+    """Fail the job, if that process of this host runs its stage; return whether.
+
+    For PreProcess and Post whose process cannot write the failure itself.
+    """
+    job = ledger.reading.job(task_id).job
+    failed = ledger.outcomes.decide(
+        job,
+        Outcome.FAILED,
+        error=reason_of(error),
+        stages=(Stage.PLANNING, Stage.POSTING),
+        holder=prefix_of(process),
+    )
+    if failed:
+        advance_job(app, ledger, job)
+    return failed
+
+
+def set_concurrency(app: Any, ledger: Ledger, task_id: str, most: int) -> None:
+    """Run at most so many shards of the job at once."""
+    advance_job(app, ledger, ledger.control.concurrency(task_id, most))
+
+
+def set_options(app: Any, ledger: Ledger, task_id: str, **changes: Any) -> None:
+    """Change options of the job, for what is begun from now on."""
+    advance_job(app, ledger, ledger.control.options(task_id, **changes))
+
+
+def retry_failed(app: Any, ledger: Ledger, task_id: str) -> int:
+    """Rerun what did not succeed of an ended job; return how many items."""
+    job, items = ledger.control.retry(task_id)
+    advance_job(app, ledger, job)
+    return items
+
+
+def rerun(app: Any, ledger: Ledger, task_id: str, shards: Sequence[int]) -> int:
+    """Rerun those shards of an ended job, whole; return how many items."""
+    job, items = ledger.control.repeat(task_id, shards)
+    advance_job(app, ledger, job)
+    return items

@@ -14,7 +14,7 @@ from celery_pecker.kernel.user_code import call, call_logging_errors
 from celery_sharding.codec import decode
 from celery_sharding.errors import JobCancelled, JobFailed
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.posting import MAX_DELIVERIES, Decided, Outgoing
+from celery_sharding.ledger.outcomes import MAX_DELIVERIES, Decided, Outgoing
 from celery_sharding.ledger.reasons import as_celery
 from celery_sharding.messages import without_links
 from celery_sharding.model import Outcome

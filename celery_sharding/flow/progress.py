@@ -19,7 +19,7 @@ from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding.errors import PeckerError
 from celery_sharding.flow.outcomes import stored
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.ledger.reporting import Threshold
+from celery_sharding.ledger.outcomes import Threshold
 from celery_sharding.ledger.upkeep import REPORT_INTERVAL
 from celery_sharding.messages import send_notify
 from celery_sharding.model import Stage

@@ -17,8 +17,8 @@ from celery_sharding.errors import (
     Misconfigured,
     WrongStage,
 )
-from celery_sharding.ledger.advancing import OPEN, Advancing
 from celery_sharding.ledger.base import Repository, jsonb
+from celery_sharding.ledger.outcomes import OPEN, JobOutcomes
 from celery_sharding.ledger.tickets import Tickets
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.policies import as_json, check, from_json
@@ -196,7 +196,7 @@ class Control(Reopening):
     def cancel(self, task_id: str) -> int:
         """Decide the job as cancelled; nothing of it is begun."""
         job = self._job(task_id)
-        if not Advancing(self.database, self.now).decide(job, Outcome.CANCELLED):
+        if not JobOutcomes(self.database, self.now).decide(job, Outcome.CANCELLED):
             raise self._refusal(task_id, "cancelled", OPEN)
         return job
 

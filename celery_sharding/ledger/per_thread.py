@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
-from celery_sharding.ledger.advancing import Advancing
 from celery_sharding.ledger.base import Repository
 from celery_sharding.ledger.control import Control
+from celery_sharding.ledger.outcomes import JobOutcomes
 from celery_sharding.ledger.plans import Plans
-from celery_sharding.ledger.posting import Posting
 from celery_sharding.ledger.reading import Reading
-from celery_sharding.ledger.reporting import Reporting
 from celery_sharding.ledger.shards import Shards
 from celery_sharding.ledger.submissions import Submissions
 from celery_sharding.ledger.tickets import Tickets
@@ -89,10 +87,6 @@ class Placements(Repository):
 
 PACKAGE = "celery_sharding"
 """Whose statements the ledger runs."""
-
-
-class JobOutcomes(Advancing, Posting, Reporting):
-    """Closing of layers and jobs, Post, and what to report to others."""
 
 
 class Ledger:

@@ -10,7 +10,7 @@ import pytest
 
 from celery_sharding.codec import decode, encode
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.posting import MAX_DELIVERIES
+from celery_sharding.ledger.outcomes import MAX_DELIVERIES
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.ledger.submissions import NewJob
 from celery_sharding.model import Code, Options, Outcome, Shard, Stage, Step
