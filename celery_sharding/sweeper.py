@@ -60,7 +60,7 @@ UNCHANGED = _Unchanged()
 def declare(app: Any) -> None:
     """Add the sweeper and the purge to the app's schedule, if it is on.
 
-    Where each worker is a scheduler (pecker_worker) they run on a thread of the worker
+    Where each worker is a scheduler they run on a thread of the worker
     that won them: no broker is asked. Else they are sent, and a message that waited
     for its successor is dropped. An entry of that name that is there already stays.
     """
@@ -69,7 +69,7 @@ def declare(app: Any) -> None:
         return
     for name in LOGGERS:
         logging.getLogger(name).addFilter(UNCHANGED)
-    local = bool(app.conf.get("pecker_worker"))
+    local = "scheduler" in (app.conf.get("pecker_worker") or ())
     schedule = dict(app.conf.beat_schedule or {})
     for task, period in ((SWEEP, settings.sweep), (PURGE, HOUR)):
         schedule.setdefault(task, _entry(task, period, local=local))

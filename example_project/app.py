@@ -34,7 +34,7 @@ app.conf.update(
     },
     worker_prefetch_multiplier=1,
     pecker_dsn=DSN,
-    pecker_worker=os.environ.get("MEETINGS_LOCAL") == "1",
+    pecker_worker={"scheduler"} if os.environ.get("MEETINGS_LOCAL") == "1" else set(),
     # None: the default, below the temporary folder.
     pecker_heartbeat_dir=os.environ.get("MEETINGS_HEARTBEATS"),
     beat_schedule={

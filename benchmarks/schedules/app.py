@@ -34,7 +34,7 @@ app.conf.update(
     task_default_queue=given("QUEUE", "bench"),
     pecker_dsn=given("DSN"),
     pecker_schema=given("SCHEMA", "public"),
-    pecker_worker=bool(given("WORKER")),
+    pecker_worker={"scheduler"} if given("WORKER") else set(),
 )
 
 if given("PEER"):

@@ -53,7 +53,7 @@ def build(known: dict[str, str]) -> Celery:
         result_expires=900,
         pecker_dsn=known["DSN"],
         pecker_schema=known["SCHEMA"],
-        pecker_worker=True,
+        pecker_worker={"scheduler"},
         sharding_lease=float(known["LEASE"]),
     )
     sharding = celery_sharding.Sharding(app)

@@ -11,6 +11,7 @@ RENAMED = {
     " '127.0.0.1:9808'",
     "pecker_metrics_port": "was renamed pecker_metrics, which is an address and a port,"
     " '127.0.0.1:9808'",
+    "pecker_observers": "is gone: pecker_worker is a set, {'observers'}",
     "pecker_observers_max_memory_per_host": "was renamed pecker_observers_memory_bytes,"
     " which counts bytes, not kilobytes",
     "pecker_observers_start_rate": "is gone: a host begins at most 2,000 observers in a"
@@ -19,6 +20,7 @@ RENAMED = {
     "pecker_outbox_hold": "was renamed pecker_outbox_lease",
     "pecker_outbox_interval": "is gone: relays look every 0.05 s",
     "pecker_outbox_limit": "was renamed pecker_outbox_message_bytes",
+    "pecker_outbox_local": "is gone: pecker_worker is a set, {'outbox'}",
     "pecker_outbox_log": "was renamed pecker_outbox_history",
     "pecker_redis_guard": "is gone: the guard is there where the broker is Redis",
 }

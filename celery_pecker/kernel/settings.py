@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -47,6 +48,15 @@ SCHEMA = Kind(
     _is_schema,
 )
 PLACE = Kind("an address and a port, as in '127.0.0.1:9808'", _is_place)
+ROLES = Kind(
+    "a set of 'scheduler', 'outbox' and 'observers'",
+    lambda value: (
+        isinstance(value, AbstractSet | Sequence)
+        and not isinstance(value, str)
+        and all(one in ("scheduler", "outbox", "observers") for one in value)
+    ),
+    convert=lambda _, value: tuple(sorted(value)),
+)
 NAMES = Kind("a list of non-empty strings", _is_names)
 DICT = Kind("a dict", lambda value: isinstance(value, Mapping))
 
@@ -82,9 +92,11 @@ class Settings(Declared):
     to leave out (`()` for none; anything but a collection of names is refused at the
     start, and holds nothing later); see {py:class}`celery_pecker.kernel.gate.Gate` in
     [the API](api.md)."""
-    worker: Switch = False
-    """Whether [every worker runs a scheduler too](../how-to/workers-only.md), so that
-    no beat process is needed."""
+    worker: Annotated[Sequence[str], ROLES] = field(default=(), hash=False)
+    """What this app's workers are beside their pools, a set: `"scheduler"`, so that [no
+    beat process](../how-to/workers-only.md) is needed; `"outbox"`, to run what was
+    recorded with [`outbox="local"`](../how-to/outbox-until-done.md); `"observers"`, to
+    supervise hosts of [observers](../how-to/observers.md)."""
     local_threads: Annotated[int, whole(1, 1_000)] = 8
     """How many [local runs](../how-to/local-runs.md) one worker has at once."""
     history: Annotated[int, whole(0, 100_000)] = 600
@@ -116,9 +128,6 @@ class Settings(Declared):
     intake_tasks: Annotated[Sequence[str], NAMES] = field(default=(), hash=False)
     """Names of the tasks that requests to the [intake](../how-to/outbox-intake.md) may
     record, or patterns such as `billing.*`."""
-    outbox_local: Switch = False
-    """Whether this app's workers run what was recorded with
-    [`outbox="local"`](../how-to/outbox-until-done.md)."""
     outbox_backoff: PositiveSeconds = 60.0
     """Seconds for which the first run of a task with `outbox="until_done"` or `"local"`
     keeps other runs of it away; doubled by each run up to an hour, and the back-off
@@ -132,9 +141,6 @@ class Settings(Declared):
     [`pecker_outbox_done`](tables.md#pecker_outbox_done); `0`: none.
     Rates are read there: one that holds less than a minute's runs makes them too low
     ([*empty in*](cli.md#celery--a-proj-pecker-outbox))."""
-    observers: Switch = False
-    """Whether this app's workers supervise hosts of
-    [observers](../how-to/observers.md)."""
     observers_hosts: Annotated[int, whole(1, 100)] = 1
     """Host processes of each worker, or of each `pecker observe`."""
     observers_capacity: Annotated[int | None, whole(1, 10_000_000)] = None

@@ -66,9 +66,6 @@ class PartStep(bootsteps.StartStopStep):
     """
 
     requires: tuple[str, ...] = ("celery.worker.components:Pool",)
-    setting: ClassVar[str]
-    """The part is wanted where this setting has a value: unless a plain no is set."""
-    no: ClassVar[tuple[object, ...]] = (None, False)
     factory: ClassVar[str]
     """Dotted path of what makes the part of a worker. Not loaded before it is wanted:
     with it come PostgreSQL's driver and transports that this worker may not have."""
@@ -77,8 +74,8 @@ class PartStep(bootsteps.StartStopStep):
     obj: Any
 
     def include_if(self, parent: Any) -> bool:
-        """Return whether workers of the app have the part."""
-        return parent.app.conf.get(self.setting) not in self.no
+        """Return whether workers of the app have the part: it has our tables."""
+        return bool(parent.app.conf.get("pecker_dsn"))
 
     def create(self, parent: Any) -> Any:
         """Check all that can be checked now: what is misconfigured ends the worker."""

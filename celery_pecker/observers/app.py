@@ -43,8 +43,9 @@ class Observers(PerApp):
         watch.start("btc", symbol="BTC", connection=connection)
 
     The observer runs once the transaction is committed, on one of the hosts that
-    ``celery -A proj pecker observe`` or a worker with ``pecker_observers = True``
-    supervises, until ``stop`` is called. After a rollback there never was one.
+    ``celery -A proj pecker observe`` or a worker with ``"observers"`` in
+    ``pecker_worker`` supervises, until ``stop`` is called. After a rollback there never
+    was one.
 
     Args:
         app: the Celery app whose hosts run them.

@@ -6,14 +6,12 @@ the broker:
 ============================  ==========================================================
 ``RedisGuardStep``            a worker on Redis survives a restart of it, and so does
                               what it holds (see `celery_pecker.brokers.redis.guard`)
-``SchedulerStep``             with ``pecker_worker = True`` the worker is a scheduler
-                              too, on a thread of its own: no beat process is needed
+``SchedulerStep``             where `pecker_worker` has ``"scheduler"`` it is one, too,
+                              on a thread of its own: no beat process is needed
 ``RunsStep``                  what runs late, or is overtaken, does not start, and what
                               runs obeys its deadline (`celery_pecker.runs`)
-``OutboxStep``                with ``pecker_outbox_local = True`` it runs recorded tasks
-                              itself
-``ObserversStep``             with ``pecker_observers = True`` it supervises hosts of
-                              observers
+``OutboxStep``                where it has ``"outbox"``: runs recorded tasks itself
+``ObserversStep``             where it has ``"observers"``: supervises their hosts
 ``observer_supervisor``       their supervisor
 ``run_guards``                what stands around its tasks
 ``spawned``                   the same in a pool's processes that are fresh interpreters

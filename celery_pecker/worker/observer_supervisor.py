@@ -17,11 +17,10 @@ class ObserverSupervisor:
         observers = observers_of(worker.app)
         if observers is None:
             message = (
-                "pecker_observers is set, and the app has no observers: make them with"
+                "pecker_worker has 'observers', and the app has none: make them with"
                 " Observers(app)"
             )
             raise Misconfigured(message)
-        _ = observers.settings  # refuses what is neither True nor False
         self._hosts = Supervisor(observers, name=worker.hostname)
         self.start = self._hosts.start
         self.leave = self._hosts.stop

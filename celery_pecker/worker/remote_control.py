@@ -109,7 +109,9 @@ if TYPE_CHECKING:
 
 NAMED = 100
 """Observers of one host that are named, at most."""
-NO_HOSTS = {"error": "this worker supervises no hosts: pecker_observers is not set"}
+NO_HOSTS = {
+    "error": "this worker supervises no hosts: 'observers' is not in pecker_worker"
+}
 
 
 @inspect_command(name="observers")

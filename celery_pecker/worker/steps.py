@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
+from celery_pecker.kernel.settings import Settings
+from celery_pecker.kernel.start_refused import refusing
 from celery_pecker.kernel.workers import PartStep
 
 
-class SchedulerStep(PartStep):
+class RoleStep(PartStep):
+    """A part that workers have where `pecker_worker` names it."""
+
+    role: ClassVar[str]
+
+    def include_if(self, parent: Any) -> bool:
+        """Return whether it is named; refuse settings that cannot be."""
+        conf = parent.app.conf
+        if not conf.get("pecker_worker"):
+            return False
+        with refusing():
+            return self.role in Settings.read(conf, main=parent.app.main).worker
+
+
+class SchedulerStep(RoleStep):
     """Competes for every slot beside all other workers and schedulers."""
 
     label = "pecker scheduler"
-    setting = "pecker_worker"
+    role = "scheduler"
     factory = "celery_pecker.worker.replicas:Replicas"
     shown_as = "celery_pecker"
 
 
-class OutboxStep(PartStep):
+class OutboxStep(RoleStep):
     """Takes rows of every outbox of the app, each on threads of its own."""
 
     label = "pecker outbox"
-    setting = "pecker_outbox_local"
+    role = "outbox"
     factory = "celery_pecker.worker.outbox_runners:OutboxRunners"
     shown_as = "celery_pecker_outbox"
 
 
-class ObserversStep(PartStep):
+class ObserversStep(RoleStep):
     """Starts hosts of observers; a warm shutdown has them hand over what they hold.
 
     Observers run in processes of their own, so that none of them holds up the worker,
@@ -33,7 +49,7 @@ class ObserversStep(PartStep):
     """
 
     label = "pecker observers"
-    setting = "pecker_observers"
+    role = "observers"
     factory = "celery_pecker.worker.observer_supervisor:ObserverSupervisor"
     shown_as = "celery_pecker_observers"
 
@@ -47,8 +63,6 @@ class RunsStep(PartStep):
 
     label = "pecker runs"
     requires = ()
-    setting = "pecker_dsn"
-    no = (None, "")
     factory = "celery_pecker.worker.run_guards:guarded"
 
     def start(self, parent: Any) -> None:

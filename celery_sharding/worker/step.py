@@ -243,8 +243,6 @@ class ShardingStep(PartStep):
     """The ledger knows this worker while it lives, and what its dead children held."""
 
     label = "sharding executor"
-    setting = "pecker_dsn"
-    no = (None, "")
     factory = "celery_sharding.worker.step:presence"
 
 

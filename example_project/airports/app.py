@@ -29,7 +29,7 @@ app.conf.update(
     pecker_dsn=DSN,
     pecker_schema=os.environ.get("AIRPORTS_SCHEMA", "public"),
     pecker_heartbeat_dir=os.environ.get("AIRPORTS_HEARTBEATS"),
-    pecker_worker=True,
+    pecker_worker={"scheduler"},
     sharding_lease=3.0,
     throttle_redis_url=REDIS_URL,
     throttle_prefix=f"{KEY_PREFIX}throttle",

@@ -28,7 +28,7 @@ app.conf.update(
     task_default_queue="groomer",
     pecker_dsn=DSN,
     pecker_schema=SCHEMA,
-    pecker_worker=True,
+    pecker_worker={"scheduler"},
     # A host that dies with its supervisor is missed for so long. The default of 5.0
     # would be most of the eight seconds that a server is frozen in the act.
     pecker_observers_lease=3.0,

@@ -70,7 +70,7 @@ class Shop:
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         conf = {
             "pecker_dsn": self.dsn,
-            "pecker_worker": True,
+            "pecker_worker": ["scheduler"],
             "worker_prefetch_multiplier": 1,
             "sharding_flush": 0.2,
         }

@@ -112,7 +112,7 @@ class Stand:
             "result_expires": None,
             "worker_prefetch_multiplier": 2,
             "pecker_dsn": self.dsn,
-            "pecker_worker": True,
+            "pecker_worker": ["scheduler"],
             "beat_schedule": {
                 name: {
                     "task": "chaos.run",

@@ -222,7 +222,7 @@ def test_each_kind_of_process_runs_under_its_documented_rights(
 ) -> None:
     """A scheduler, a worker, a host of observers and a caller do all that there is."""
     roles.sql("grant create on schema public to pecker_web")
-    conf = {"pecker_schema": SCHEMA, "pecker_worker": False, "pecker_observers": False}
+    conf = {"pecker_schema": SCHEMA, "pecker_worker": []}
     web = roles.dsn_of("pecker_web")
     with stand(web, redis_url, queue_name, **conf) as made:
         roles.sql(f"grant all on notes to {', '.join(ALL)}")

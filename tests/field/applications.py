@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 PECKER = """
 CELERY_PECKER_DSN = {dsn!r}
-CELERY_PECKER_WORKER = False
+CELERY_PECKER_WORKER = ()
 CELERY_BEAT_SCHEDULE = {{
     "field": {{"task": {task!r}, "schedule": 5.0}},
 }}

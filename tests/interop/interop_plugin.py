@@ -54,7 +54,7 @@ def steps(celery_session_app: Celery) -> None:
         from celery_sharding import Sharding  # noqa: PLC0415
         from throttle import Throttle  # noqa: PLC0415
 
-        app.conf.update(pecker_dsn=DSN, pecker_worker=True)
+        app.conf.update(pecker_dsn=DSN, pecker_worker={"scheduler"})
         install(app)
         Sharding(app)
         Throttle(

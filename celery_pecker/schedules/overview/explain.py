@@ -93,7 +93,7 @@ def _not_in_tables(question: Question) -> Explanation:
             why=f"this code declares {question.name!r}, but no scheduler with this code"
             " has ever run",
             advice="start one: celery -A proj beat -S pecker, or a worker with"
-            " pecker_worker = True; restart those that run older code",
+            " pecker_worker = {'scheduler'}; restart those that run older code",
         )
     meant = suggestion(question.name, question.names)
     return Explanation(
@@ -245,7 +245,7 @@ def _undeclared(question: Question, detail: EntryDetail, at: At) -> Explanation:
             verdict="no_live_scheduler",
             why=f"no scheduler is alive{since}",
             advice="start one: celery -A proj beat -S pecker, or a worker with"
-            " pecker_worker = True",
+            " pecker_worker = {'scheduler'}",
         )
     in_code = (
         "; this code does: the schedulers run other code, restart them with it"
@@ -280,13 +280,14 @@ def _without_winner(
     local = row.run == "local" and any(one.living for one in question.replicas)
     return Explanation(
         verdict="no_live_scheduler",
-        why=f"{due}its runs are local, and no worker with pecker_worker = True is alive"
+        why=f"{due}its runs are local, and no worker with pecker_worker ="
+        " {'scheduler'} is alive"
         if local
         else f"{due}no scheduler is alive{last}",
-        advice="start a worker with pecker_worker = True"
+        advice="start a worker with pecker_worker = {'scheduler'}"
         if row.run == "local"
         else "start one: celery -A proj beat -S pecker, or a worker with"
-        " pecker_worker = True",
+        " pecker_worker = {'scheduler'}",
     )
 
 

@@ -133,7 +133,7 @@ def _schedulers(project: Project) -> Iterator[Finding]:
     if named := other_scheduler(project.app):
         yield warn(
             "beat_scheduler",
-            f"{named}: what that stores is not run by -S pecker, nor by pecker_worker",
+            f"{named}: what that stores is not run by -S pecker, nor by workers",
             "import it: celery -A proj pecker import --schedules; or run it by celery"
             " -A proj beat -S pecker_bridge",
         )
@@ -145,7 +145,7 @@ def _schedulers(project: Project) -> Iterator[Finding]:
             "schedulers",
             "none is alive" + (": nothing that is scheduled runs" if scheduled else ""),
             "start one: celery -A proj beat -S pecker, or a worker with"
-            " pecker_worker = True",
+            " pecker_worker = {'scheduler'}",
         )
         return
     text = ", ".join(f"{one.kind} on {one.host} ({one.version})" for one in living)

@@ -159,7 +159,7 @@ def _entries(project: Project) -> Iterator[Finding]:
             "unclaimed",
             f"no live scheduler claims {plural(totals.unclaimed, 'entry', 'entries')}",
             "start one: celery -A proj beat -S pecker; of local entries a worker with"
-            " pecker_worker = True",
+            " pecker_worker = {'scheduler'}",
             opens=TROUBLE,
         )
     if totals.stuck or totals.undelivered:

@@ -39,8 +39,7 @@ def main(dsn: str, broker: str, queue: str, folder: str) -> None:
     app = Celery("working", broker=broker)
     app.conf.update(
         pecker_dsn=dsn,
-        pecker_worker=True,
-        pecker_outbox_local=True,
+        pecker_worker={"scheduler", "outbox"},
         pecker_outbox_lease=HOLD,
         pecker_outbox_backoff=HOLD,
         pecker_outbox_attempts=10_000,

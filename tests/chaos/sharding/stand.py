@@ -122,7 +122,10 @@ class Stand:
                 )
 
     def _process(self, role: str, number: int) -> ProcessContainer:
-        conf = {**self._conf, "pecker_worker": role == "scheduler"}
+        conf = {
+            **self._conf,
+            "pecker_worker": ["scheduler"] if role == "scheduler" else [],
+        }
         name = f"{role}{number}"
         celery = ["-m", "tests.lean", "-A", APP, "worker", "-l", "INFO"]
         quiet = ["--without-gossip", "--without-mingle", "-n", f"{name}-{{id}}@chaos"]

@@ -25,7 +25,7 @@ app.conf.update(
     task_default_queue=os.environ.get("PECKER_TEST_QUEUE", "celery"),
     pecker_dsn=os.environ.get("PECKER_TEST_ALARMS_DSN"),
     pecker_gate="tests.integration.alarms.duty_app:gate",
-    pecker_worker=True,
+    pecker_worker={"scheduler"},
     pecker_alarms={"held": {"after": 1.0}, "silent": {"after": 1.0}},
     pecker_alarms_to={"duty": "tests.integration.alarms.duty_app:page"},
     beat_schedule={

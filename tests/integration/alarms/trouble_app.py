@@ -27,8 +27,7 @@ def every_half_second(task: str, **pecker: object) -> dict[str, Any]:
 
 app = Celery("trouble", broker="memory://")
 app.conf.update(
-    pecker_worker=True,
-    pecker_observers=True,
+    pecker_worker={"scheduler", "observers"},
     pecker_observers_lease=2.0,
     pecker_alarms={
         "silent": {"after": 1.0},

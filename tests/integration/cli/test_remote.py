@@ -74,7 +74,7 @@ def test_a_worker_tells_of_its_schedulers_and_pauses_entries(
             tmp_path,
             redis_url,
             pecker_dsn=make_conninfo(dsn, port=str(proxy.port)),
-            pecker_worker=True,
+            pecker_worker={"scheduler"},
             pecker_heartbeat_dir=str(tmp_path / "beats"),
             task_default_queue=queue_name,
             beat_schedule={"tick": {"task": "work", "schedule": 1.0}},

@@ -19,7 +19,7 @@ app = Celery("locals")
 app.conf.update(
     task_ignore_result=True,
     broker_connection_retry_on_startup=True,
-    pecker_worker=True,
+    pecker_worker={"scheduler"},
     **json.loads(os.environ["PECKER_TEST_CONF"]),
 )
 pecker = Pecker(app)

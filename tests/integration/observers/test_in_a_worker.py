@@ -1,4 +1,4 @@
-"""A worker that supervises hosts: ``pecker_observers = True``."""
+"""A worker that supervises hosts: ``pecker_worker = {"observers"}``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_worker_runs_observers_and_hands_over_at_its_end(
     """Lives end by themselves, wait for a host, and the host has said goodbye."""
     crew = crews()
     conf = {
-        "pecker_observers": True,
+        "pecker_worker": ["observers"],
         "pecker_observers_capacity": 10,
         "pecker_observers_lease": 30.0,
     }

@@ -30,7 +30,7 @@ def test_a_worker_is_asked_for_its_hosts_and_drained(
     conf = {
         "broker_url": redis_url,
         "task_default_queue": name,
-        "pecker_observers": True,
+        "pecker_worker": ["observers"],
         "pecker_observers_capacity": 10,
     }
     env = {"PECKER_TEST_DSN_OF_APP": crew.dsn, "PECKER_TEST_CONF": json.dumps(conf)}

@@ -148,15 +148,14 @@ def test_no_host_is_started_for_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted"), [(None, False), (False, False), (True, True)]
+    ("value", "wanted"), [(None, False), ([], False), ({"observers"}, True)]
 )
 def test_workers_supervise_hosts_where_the_app_says_so(
     value: object, wanted: bool
 ) -> None:
-    """By `pecker_observers`."""
+    """By `pecker_worker`."""
     app = Celery("worker", set_as_current=False)
-    if value is not None:
-        app.conf.pecker_observers = value
+    app.conf.update(pecker_dsn="dbname=nowhere", pecker_worker=value)
 
     class Parent:
         pass

@@ -20,8 +20,7 @@ FOLDER = Path(os.environ.get("PECKER_TEST_FOLDER", "."))
 
 app = Celery("mails", broker=os.environ.get("PECKER_TEST_BROKER", "memory://"))
 app.conf.update(
-    pecker_worker=True,
-    pecker_outbox_local=True,
+    pecker_worker={"scheduler", "outbox"},
     task_ignore_result=True,
     broker_connection_retry_on_startup=True,
 )

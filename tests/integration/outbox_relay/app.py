@@ -16,7 +16,7 @@ app = Celery("relayed", broker=BROKER, set_as_current=False)
 app.conf.update(
     pecker_dsn=os.environ.get("PECKER_TEST_OUTBOX_DSN", "postgresql://127.0.0.1:1/x"),
     pecker_heartbeat_dir=os.environ.get("PECKER_TEST_FOLDER"),
-    pecker_worker=True,
+    pecker_worker={"scheduler"},
     task_default_queue=QUEUE,
     broker_connection_retry_on_startup=False,
 )

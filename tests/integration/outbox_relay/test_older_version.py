@@ -29,6 +29,10 @@ pytestmark = [pytest.mark.soak, pytest.mark.cluster]
 OLDER = "122a550f8469b13246d8065e76c020b992764c95"
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
+ROLES: dict[str, dict[str, object]] = {
+    "this": {"pecker_worker": ["scheduler", "outbox"]},
+    "older": {"pecker_worker": True, "pecker_outbox_local": True},
+}
 COUNT = 20
 """Of each kind, from each caller."""
 TABLES = """
@@ -53,8 +57,6 @@ class Shop:
         self._broker = broker
         self._conf = {
             "pecker_dsn": dsn,
-            "pecker_worker": True,
-            "pecker_outbox_local": True,
             "pecker_outbox_backoff": 5.0,
             "pecker_heartbeat_dir": str(folder / "alive"),
             "task_default_queue": queue,
@@ -118,7 +120,7 @@ class Shop:
         paths = os.pathsep.join([str(tree), str(HERE)])
         return {
             "SHOP_BROKER": self._broker,
-            "SHOP_CONF": json.dumps(self._conf),
+            "SHOP_CONF": json.dumps({**self._conf, **ROLES[version]}),
             "SHOP_VERSION": version,
             "PYTHONPATH": paths,
         }

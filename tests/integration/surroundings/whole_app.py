@@ -36,8 +36,7 @@ def make(conf: dict[str, Any]) -> Whole:
     """Return the app, with tasks `whole.*` and the observer `watch`."""
     app = Celery("whole", set_as_current=False)
     app.conf.update(
-        pecker_worker=True,
-        pecker_observers=True,
+        pecker_worker={"scheduler", "observers"},
         pecker_observers_capacity=10,
         pecker_outbox_backoff=5.0,
         sharding_resend=2.0,

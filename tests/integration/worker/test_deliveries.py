@@ -32,7 +32,7 @@ def test_the_pace_is_not_kept_while_nothing_is_sent(
     """All replicas live, each slot is won, and yet nothing runs; then all is well."""
     broker = own_redis().url
     crew = crews(
-        "full", dsn=dsn, broker=broker, pecker_worker=False, beat_schedule=SCHEDULE
+        "full", dsn=dsn, broker=broker, pecker_worker=[], beat_schedule=SCHEDULE
     )
     crew.beat()
     database = Database(dsn, schema=crew.name, timeout=5.0)

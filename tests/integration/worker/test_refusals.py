@@ -16,7 +16,10 @@ pytestmark = pytest.mark.cluster
 Crews = Callable[..., Crew]
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "a": ({"pecker_worker": "yes"}, "pecker_worker must be True or False, not 'yes'"),
+    "a": (
+        {"pecker_worker": True},
+        "pecker_worker must be a set of 'scheduler', 'outbox' and 'observers', not",
+    ),
     "b": ({"pecker_schema": "elsewhere"}, "are not in schema 'elsewhere'"),
     "c": (
         {"beat_schedule": {"x": {"task": "ran", "schedule": 1, "pecker": {"fast": 1}}}},

@@ -30,7 +30,7 @@ def test_a_worker_begins_to_run_local_schedules_when_there_are_some(
 
     if early:
         store()
-    one.start(*PLAIN, pecker_dsn=dsn, pecker_worker=True)
+    one.start(*PLAIN, pecker_dsn=dsn, pecker_worker=["scheduler"])
     one.until(lambda: READY in one.log, "the scheduler is ready")
     if not early:
         store()

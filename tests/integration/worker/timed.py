@@ -19,7 +19,7 @@ FOLDER = Path(os.environ.get("PECKER_TEST_FOLDER", "."))
 
 app = Celery("timed", broker=os.environ.get("PECKER_TEST_BROKER", "memory://"))
 app.conf.update(
-    pecker_worker=True,
+    pecker_worker={"scheduler"},
     task_ignore_result=True,
     result_expires=None,  # or Celery adds an entry of its own
     broker_connection_retry_on_startup=True,

@@ -57,7 +57,7 @@ def test_all_settings_are_read() -> None:
         "database_timeout": 3,
         "broker_timeout": 0.5,
         "gate": "proj.gates:office_hours",
-        "worker": True,
+        "worker": ("observers", "outbox", "scheduler"),
         "local_threads": 2,
         "history": 0,
         "metrics": "[::]:9100",
@@ -68,11 +68,9 @@ def test_all_settings_are_read() -> None:
         "intake_token": "s3same",
         "allowed_tasks": ["billing.*"],
         "intake_tasks": ["billing.*"],
-        "outbox_local": True,
         "outbox_backoff": 0.5,
         "outbox_attempts": 1,
         "outbox_history": 0,
-        "observers": True,
         "observers_hosts": 2,
         "observers_capacity": 300,
         "observers_memory_bytes": 500_000_000,
@@ -168,7 +166,10 @@ WRONG: list[tuple[str, object, str]] = [
     ("schema", "a%b", "without NUL, '{' or '%'"),
     ("schema", "a\0b", "without NUL, '{' or '%'"),
     ("schema", None.__class__, "name of a PostgreSQL schema"),
-    ("worker", "yes", "True or False"),
+    *(
+        ("worker", value, "a set of 'scheduler', 'outbox' and 'observers'")
+        for value in (True, "outbox", ["beat"], [["outbox"]])
+    ),
     ("tracing", 1, "True or False"),
     *(
         ("metrics", value, "an address and a port, as in '127.0.0.1:9808'")

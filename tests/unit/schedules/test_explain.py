@@ -171,7 +171,7 @@ CASES: dict[str, tuple[str, EntryDetail | None, dict[str, Any], str]] = {
         "no_live_scheduler",
         detail(row(run="local", last_us=NOW)),
         {},
-        "its runs are local, and no worker with pecker_worker = True is alive",
+        "its runs are local, and no worker with pecker_worker = {'scheduler'} is alive",
     ),
     "asked for, and no live scheduler": (
         "no_live_scheduler",

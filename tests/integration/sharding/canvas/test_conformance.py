@@ -103,7 +103,7 @@ def scene(
             "broker_connection_retry_on_startup": True,
             "worker_prefetch_multiplier": 1,
             "pecker_dsn": dsn,
-            "pecker_worker": True,
+            "pecker_worker": ["scheduler"],
             "sharding_inline_limit": 20_000,
         }
         options = ["-P", pool]

@@ -29,7 +29,7 @@ def test_a_chain_reaches_a_sharded_step_while_there_is_no_ledger(
         "task_default_queue": queue_name,
         "broker_connection_retry_on_startup": True,
         "pecker_dsn": server.dsn,
-        "pecker_worker": True,
+        "pecker_worker": ["scheduler"],
     }
     with playing(conf, notes=redis_url, queue=queue_name) as scene:
         key = new_tag()

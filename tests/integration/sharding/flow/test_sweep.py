@@ -512,7 +512,7 @@ def test_workers_that_are_schedulers_sweep_on_a_thread(dsn: str) -> None:
     made = Celery("own", broker="memory://", set_as_current=False)
     made.conf.update(
         pecker_dsn=dsn,
-        pecker_worker=True,
+        pecker_worker={"scheduler"},
         sharding_sweep=2.5,
         beat_schedule={PURGE: {"task": PURGE, "schedule": 60.0}},
     )

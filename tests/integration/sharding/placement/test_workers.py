@@ -30,7 +30,7 @@ def cluster(servers: Servers) -> Iterator[Make]:
                 "worker_prefetch_multiplier": 1,
                 "worker_direct": True,
                 "pecker_dsn": servers.dsn,
-                "pecker_worker": True,
+                "pecker_worker": ["scheduler"],
                 "sharding_flush": 0.1,
                 "sharding_sweep": 0.5,
                 "sharding_lease": 3.0,

@@ -97,7 +97,7 @@ def jobs(dsn: str, redis_url: str, queue_name: str) -> Iterator[Callable[..., Jo
                 "task_default_queue": queue_name,
                 "worker_prefetch_multiplier": 1,
                 "pecker_dsn": dsn,
-                "pecker_worker": True,
+                "pecker_worker": ["scheduler"],
                 "sharding_flush": 0.1,
                 "sharding_sweep": 0.5,
                 **settings,
