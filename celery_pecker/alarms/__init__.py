@@ -1,18 +1,16 @@
 """Alarms: what is wrong by the tables rings once per cluster, and its end is noticed.
 
-    rules ──▶ step ──due───▶ evaluation ──find_*──▶ record ─▶ pecker_alarms
-                                                      │        pecker_alarm_notices
-    log, Apprise, callable ◀── sending ◀──take, held──┘
+    rules ──▶ step ──due───▶ Evaluator ──find_*──▶ record ─▶ pecker_alarms
+                                                     │        pecker_alarm_notices
+    log, Apprise, callable ◀── sending ◀──take, held─┘
 
 ``model``        the nouns: findings, what rings, notices; pure
 ``kinds``        a rule, and what it may look for: statement, threshold, sentence; pure
 ``rules``        the setting ``pecker_alarms``, checked; pure
 ``tables``       the statements
-``evaluation``   finds what is wrong by one rule
 ``targets``      where notices go
-``target_call``  calls a target that may hang
 ``sending``      sends them, at least once
-``step``         the rounds of one replica
+``step``         the rounds of one replica: what is wrong by each rule that is due
 ``overview``     what people see
 """
 

@@ -6,6 +6,8 @@ What stood in DATABASES when Django began counts: a test database has another na
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
 
 from celery import Celery, _state
@@ -15,7 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from psycopg.conninfo import conninfo_to_dict
 
-from celery_pecker.django import addresses, databases
+from celery_pecker.django import databases
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.settings import Settings
@@ -102,6 +104,56 @@ def why_without_tables(alias: str) -> str | None:
             f" ({databases.SCHEMA}) is {databases.schema()!r}"
         )
     ours = _began["databases"][alias]
-    if not addresses.same(conninfo_to_dict(theirs.dsn), ours, os.environ):
+    if not same(conninfo_to_dict(theirs.dsn), ours, os.environ):
         return f"pecker_dsn names another database than DATABASES[{alias!r}]"
     return None
+
+
+LOOPBACK = "localhost"
+LOCAL = {"", LOOPBACK, "127.0.0.1", "::1"}
+PORT = "5432"
+
+Params = Mapping[str, object]
+"""As `psycopg.conninfo.conninfo_to_dict` returns them."""
+
+
+def same(one: Params, other: Params, environ: Mapping[str, str]) -> bool:
+    """Return whether the database is the same, and one of the hosts at least.
+
+    Args:
+        one: a connection string, parsed.
+        other: the other one.
+        environ: variables of the process, such as PGHOST.
+    """
+    services = {_text(params, "service") for params in (one, other)}
+    if services != {""}:
+        return len(services) == 1
+    return _name(one, environ) == _name(other, environ) and bool(
+        _hosts(one, environ) & _hosts(other, environ)
+    )
+
+
+def _text(params: Params, key: str) -> str:
+    value = params.get(key)
+    return "" if value is None else str(value)
+
+
+def _name(params: Params, environ: Mapping[str, str]) -> str:
+    user = _text(params, "user") or environ.get("PGUSER", "")
+    return _text(params, "dbname") or environ.get("PGDATABASE", "") or user
+
+
+def _hosts(params: Params, environ: Mapping[str, str]) -> set[tuple[str, str]]:
+    """Return hosts with their ports; each way to this machine counts as one."""
+    named = _text(params, "host") or _text(params, "hostaddr")
+    names = (named or environ.get("PGHOST", "")).split(",")
+    ports = (_text(params, "port") or environ.get("PGPORT", "")).split(",")
+    if len(ports) == 1:
+        ports = ports * len(names)
+    pairs = zip_longest(names, ports, fillvalue="")
+    return {(_host(name.strip()), port.strip() or PORT) for name, port in pairs}
+
+
+def _host(name: str) -> str:
+    local = name.lower() in LOCAL or name.startswith(("/", "@"))
+    return LOOPBACK if local else name.lower()

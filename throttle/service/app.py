@@ -20,9 +20,8 @@ from functools import partial
 
 from tornado.web import Application, RequestHandler
 
-from celery_pecker.surfaces.service.last_answer import LastAnswer
 from celery_pecker.surfaces.service.listener import Listener, Port
-from celery_pecker.surfaces.service.threads import Threads
+from celery_pecker.surfaces.service.threads import LastAnswer, Threads
 from throttle.clock import Monotonic, monotonic, new_id
 from throttle.errors import Misconfigured, StoreUnavailable
 from throttle.model import TICK, Store

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from celery_pecker.surfaces.service.last_answer import LastAnswer
-from celery_pecker.surfaces.service.threads import InFlight, Threads
+from celery_pecker.surfaces.service.threads import InFlight, LastAnswer, Threads
 from throttle.clock import Monotonic
 from throttle.errors import StoreUnavailable
 from throttle.model import (

@@ -11,6 +11,8 @@ from celery_pecker import heartbeat
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.lease import SECOND
+from celery_pecker.observers.model import Place
+from celery_pecker.observers.overview import ObserversOverview, ObserversSummary
 from celery_pecker.schedules.overview import Totals
 from celery_pecker.schedules.overview.slot_verdicts import (
     able,
@@ -19,9 +21,9 @@ from celery_pecker.schedules.overview.slot_verdicts import (
     differing,
 )
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
-from celery_pecker.surfaces.cli.observers_health import observers_run
 from celery_pecker.surfaces.findings.pace import overdue, undelivered
-from celery_pecker.surfaces.views.phrases import span
+from celery_pecker.surfaces.views.observers import not_sent
+from celery_pecker.surfaces.views.phrases import duration, span
 
 TWICE = "differently, and send them by each of their schedules"
 
@@ -211,3 +213,42 @@ def _outbox(context: Context, document: dict[str, object], within: float) -> boo
         context.print_json({"healthy": None, **document})
         raise silent[0]
     return healthy
+
+
+def observers_run(context: Context, document: dict[str, object], within: float) -> bool:
+    """Ask whether a host runs each observer; a parked one needs people."""
+    summary = ObserversOverview(context.database).summary()
+    why = not_run(summary, within)
+    document["observers"] = {
+        "run": why is None,
+        "why": why,
+        "hosts": len(summary.taking),
+        "capacity": summary.capacity,
+        "free": summary.free,
+        "oldest_waiting": summary.oldest_waiting,
+        "unsent": summary.unsent,
+        "kinds": summary.kinds,
+    }
+    if not context.json:
+        room = (
+            f"{summary.free} of {summary.capacity} weights free on"
+            f" {len(summary.taking)} of {len(summary.hosts)} hosts"
+        )
+        click.echo(f"observers: {why or room}")
+    return why is None
+
+
+def not_run(summary: ObserversSummary, within: float) -> str | None:
+    """Return what is wrong; None: all are run, and what is to be sent is sent. Pure."""
+    parked, waited = summary.count(Place.PARKED), summary.oldest_waiting
+    reasons = []
+    if waited is not None and waited > within:
+        room = "no host takes any" if not summary.taking else f"{summary.free} free"
+        waiting = summary.count(Place.WAITING)
+        reasons.append(f"{waiting} waiting, the oldest for {duration(waited)}; {room}")
+    if parked:
+        reasons.append(f"{parked} parked: ask pecker observers --place parked")
+    unsent = summary.unsent
+    if unsent.oldest is not None and unsent.oldest > within:
+        reasons.append(not_sent(summary))
+    return "; ".join(reasons) or None

@@ -26,10 +26,10 @@ from celery_pecker.kernel.sql import render, statements
 from celery_pecker.schedules import Schedules
 from celery_pecker.surfaces.cli.context import NO, Context
 from celery_pecker.surfaces.cli.other_schedulers import rows
-from celery_pecker.surfaces.cli.other_schedulers.model import ForeignSchedule
 from celery_pecker.surfaces.cli.other_schedulers.plan import VERDICTS, Step, plan
 from celery_pecker.surfaces.cli.other_schedulers.redbeat import PREFIX, redbeat, runs
 from celery_pecker.surfaces.cli.other_schedulers.tables import opened
+from celery_pecker.surfaces.cli.other_schedulers.values import ForeignSchedule
 from celery_pecker.surfaces.cli.stored_schedules import stored_rows
 from celery_pecker.surfaces.console.listing import Listing
 

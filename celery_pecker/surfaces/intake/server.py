@@ -31,9 +31,8 @@ from celery_pecker.surfaces.intake.request import (
     read_key,
 )
 from celery_pecker.surfaces.service import page
-from celery_pecker.surfaces.service.last_answer import LastAnswer
 from celery_pecker.surfaces.service.listener import LARGEST, Listener, Port
-from celery_pecker.surfaces.service.threads import InFlight, Threads
+from celery_pecker.surfaces.service.threads import InFlight, LastAnswer, Threads
 
 if TYPE_CHECKING:
     from celery_pecker.kernel.settings import Settings

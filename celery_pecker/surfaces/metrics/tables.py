@@ -15,10 +15,59 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.observers.overview import ObserversOverview
+from celery_pecker.outbox.overview import OutboxOverview, OutboxSummary
+from celery_pecker.outbox.parallel_queries import ParallelQueries
 from celery_pecker.schedules.overview import Overview
-from celery_pecker.surfaces.metrics.measures import Measured, ReadCollector
-from celery_pecker.surfaces.metrics.outbox import Outboxes
+from celery_pecker.surfaces.metrics.measures import Measured, ReadCollector, families
 from celery_pecker.surfaces.views import alarms, observers, schedules
+from celery_pecker.surfaces.views.outbox import OUTBOX
+
+OUTBOX_FRESH = 5.0
+"""Seconds for which figures are reused: a deep table is counted row by row."""
+OUTBOX_LABELS = ("outbox",)
+
+
+class Outboxes(ReadCollector):
+    """Figures of outboxes; may be asked by several threads at once.
+
+    Of one whose server is away, or does not answer in time, `celery_pecker_outbox_up`
+    is 0 and there are no other figures.
+    """
+
+    def __init__(self, settings: Mapping[str, Settings]) -> None:
+        """Take the settings of outboxes by their names; they are read when asked."""
+        self._databases = {
+            name: Database.of(one, role="metrics") for name, one in settings.items()
+        }
+        self._queries = ParallelQueries(
+            {name: OutboxOverview(one).summary for name, one in self._databases.items()}
+        )
+        super().__init__(self._figures, fresh=OUTBOX_FRESH)
+
+    def _figures(self) -> Iterator[Metric]:
+        up = GaugeMetricFamily(
+            "celery_pecker_outbox_up",
+            "Whether the outbox could be read",
+            labels=OUTBOX_LABELS,
+        )
+        read: dict[tuple[str], OutboxSummary] = {}
+        for name, answer in self._queries.ask().items():
+            if isinstance(answer, OutboxSummary):
+                read[name,] = answer
+            up.add_metric([name], float((name,) in read))
+        yield up
+        yield from families(OUTBOX.measures, read, OUTBOX_LABELS)
+
+    def close(self) -> None:
+        """Close the connections."""
+        for database in self._databases.values():
+            database.close()
+
+    def abandon(self) -> None:
+        """Drop the connections in a fork of their owner."""
+        for database in self._databases.values():
+            database.abandon()
+
 
 MOST_SERIES = 200
 """Entries, at most, that have series of their own."""
@@ -131,7 +180,7 @@ def _collector(
         ),
         Measured(alarms.MEASURES, lambda: alarms.summary_of(alarms_overview)),
     ]
-    return TableCollector(Overview(database), Outboxes.of(named), others)
+    return TableCollector(Overview(database), Outboxes(named), others)
 
 
 def up(read: bool) -> Metric:

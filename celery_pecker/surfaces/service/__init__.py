@@ -2,8 +2,8 @@
 
     listener   address, certificate, limits, signals
     page       one answer in JSON, for those with the token
-    last_answer  one question a second for all who ask
-    threads    calls that block, off the event loop, only so many of them
+    threads    calls that block, off the event loop, only so many of them; one question
+               a second for all who ask
     options    the options of the commands that serve
 
 Used by the gate's service (``throttle.service``) and by the intake of the outbox

@@ -1,15 +1,16 @@
 """Run calls that block on threads, off the event loop, and only so many of them.
 
 When a store hangs, requests pile up faster than it answers them. A request that has
-waited for longer than its client listens is refused, not run.
+waited for longer than its client listens is refused, not run. What many ask at once is
+asked once (`LastAnswer`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import PeckerError
@@ -114,3 +115,34 @@ class InFlight:
         except TimeoutError:
             return False
         return True
+
+
+class LastAnswer(Generic[Answer]):
+    """Ask once per interval, however many want to know.
+
+    Args:
+        ask: asks; what it raises is an answer, too.
+        interval: seconds for which an answer holds, from before it was asked for.
+
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[], Coroutine[object, object, Answer]],
+        *,
+        interval: float,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._ask = ask
+        self._interval = interval
+        self._clock = clock
+        self._asked: asyncio.Task[Answer] | None = None
+        self._at = 0.0
+
+    async def get(self) -> Answer:
+        """Return what was answered, or raise what was raised."""
+        now, asked = self._clock(), self._asked
+        if asked is None or (asked.done() and now - self._at >= self._interval):
+            self._at = now
+            self._asked = asked = asyncio.create_task(self._ask())
+        return await asyncio.shield(asked)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from celery_pecker.alarms.evaluation import Evaluator, judged
 from celery_pecker.alarms.model import DueRule, Notice
 from celery_pecker.alarms.overview import AlarmsOverview
+from celery_pecker.alarms.step import Evaluator, judged
 from celery_pecker.alarms.tables import LEASE
 from celery_pecker.schedules.engine.upkeep import TERM
 from celery_pecker.testing.manual import ManualClock

@@ -23,9 +23,9 @@ from celery_pecker.kernel.errors import (
     Misconfigured,
 )
 from celery_pecker.surfaces.cli.other_schedulers import rows
-from celery_pecker.surfaces.cli.other_schedulers.model import ForeignSchedule
 from celery_pecker.surfaces.cli.other_schedulers.redbeat import entry, redbeat
 from celery_pecker.surfaces.cli.other_schedulers.tables import NoSuchTable, opened
+from celery_pecker.surfaces.cli.other_schedulers.values import ForeignSchedule
 from tests.integration.cli.other_schedulers_stores import play, scene
 
 LAST = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)

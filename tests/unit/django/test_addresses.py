@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from celery_pecker.django.addresses import same
+from celery_pecker.django.project import same
 
 ENVIRON = {"PGHOST": "db1", "PGDATABASE": "app"}
 

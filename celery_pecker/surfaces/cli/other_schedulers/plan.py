@@ -8,7 +8,7 @@ from typing import Any
 
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.schedules.stored.model import ScheduleRow
-from celery_pecker.surfaces.cli.other_schedulers.model import ForeignSchedule
+from celery_pecker.surfaces.cli.other_schedulers.values import ForeignSchedule
 
 COMPARED = (
     *("task", "schedule", "args", "kwargs", "options"),

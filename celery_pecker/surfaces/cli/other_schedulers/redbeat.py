@@ -19,11 +19,12 @@ from redis.exceptions import RedisError
 
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import BrokerUnavailable, Misconfigured
-from celery_pecker.surfaces.cli.other_schedulers.model import (
+from celery_pecker.surfaces.cli.other_schedulers.values import (
     ForeignSchedule,
     NotImportable,
+    crontab,
+    iso,
 )
-from celery_pecker.surfaces.cli.other_schedulers.values import crontab, iso
 
 FREQ = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY")
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")

@@ -12,12 +12,10 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 from celery_pecker.kernel.clock import to_us
-from celery_pecker.surfaces.cli.other_schedulers.model import (
-    ForeignSchedule,
-    NotImportable,
-)
 from celery_pecker.surfaces.cli.other_schedulers.tables import Read, Row
 from celery_pecker.surfaces.cli.other_schedulers.values import (
+    ForeignSchedule,
+    NotImportable,
     crontab,
     decoded,
     instant,

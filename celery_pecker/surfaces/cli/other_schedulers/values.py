@@ -1,12 +1,36 @@
-"""Instants, JSON and crontab fields, as other schedulers store them."""
+"""One schedule of another scheduler, and what it stores: instants, JSON, crontabs."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from celery_pecker.surfaces.cli.other_schedulers.model import NotImportable
+from celery_pecker.kernel.errors import PeckerError
+
+
+class NotImportable(PeckerError):
+    """A schedule that cannot be imported; the text says why."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ForeignSchedule:
+    """A schedule as another scheduler stores it, in our words."""
+
+    name: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    """Arguments of `Schedules.set`."""
+    last_us: int | None = None
+    """When it ran last, where that is known."""
+    notes: list[str] = field(default_factory=list)
+    """What is not imported although the schedule does, each with its reason."""
+    problem: str | None = None
+    """Why it cannot be imported at all."""
+
+    def note(self, text: str) -> None:
+        """Note something that is not imported, or is imported with a change."""
+        self.notes.append(text)
 
 
 def instant(field: str, value: object, zone: tzinfo) -> datetime | None:

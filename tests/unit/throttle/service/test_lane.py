@@ -8,8 +8,7 @@ from functools import partial
 
 import pytest
 
-from celery_pecker.surfaces.service.last_answer import LastAnswer
-from celery_pecker.surfaces.service.threads import Busy, InFlight, Threads
+from celery_pecker.surfaces.service.threads import Busy, InFlight, LastAnswer, Threads
 from throttle.errors import StoreUnavailable
 from throttle.model import TICK, Seen, View
 from throttle.service.app import WAIT
