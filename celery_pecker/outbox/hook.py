@@ -23,11 +23,12 @@ be delivered by any.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, Protocol
+from typing import Any
 
 from celery.result import denied_join_result
 from kombu import Connection
@@ -158,27 +159,29 @@ MAPS = frozenset({"celery.map", "celery.starmap"})
 """Celery's own tasks that run another one for each item; `chunks` are of the second."""
 
 
-class Sink(Protocol):
+class Sink(ABC):
     """Where the messages of a block go."""
 
-    app: Any
+    def __init__(
+        self, app: Any, *, limit: int, owner: object, mode: Mode | None = None
+    ) -> None:
+        self.app = app
+        self.mode = mode
+        """Of all messages of the block; None: of their tasks."""
+        self.limit = limit
+        """Bytes that a message may have."""
+        self.owner = owner
+        """Whose block it is: what one outbox sends does not go into another's."""
+        self.over = False
+        """Whether its block has ended."""
 
-    mode: Mode | None
-    """Of all messages of the block; None: of their tasks."""
-    limit: int
-    """Bytes that a message may have."""
-    owner: object
-    """Whose block it is: what one outbox sends does not go into another's."""
-    over: bool
-    """Whether its block has ended."""
-
+    @abstractmethod
     def take(self, entry: Entry) -> str:
         """Keep or write a message; return the id of the task that will run."""
-        ...
 
-    def take_all(self, entries: list[Entry], *, copies: bool) -> list[str]:
+    def take_all(self, entries: list[Entry], *, copies: bool) -> list[str]:  # noqa: ARG002  # each is taken alike
         """Keep or write messages that were built for one call."""
-        ...
+        return [self.take(entry) for entry in entries]
 
 
 _blocks: ContextVar[tuple[tuple[object, Sink], ...]] = ContextVar("blocks", default=())

@@ -10,30 +10,20 @@ from typing import Any
 from celery_pecker.kernel.adapters.adapter import Adapter, AsyncAdapter, Flow
 from celery_pecker.kernel.errors import NotRecorded
 from celery_pecker.outbox import hook
-from celery_pecker.outbox.model import Entry, Mode
+from celery_pecker.outbox.model import Entry
 
 
-class Gathering:
+class Gathering(hook.Sink):
     """Keeps the messages of a block."""
 
-    def __init__(
-        self, app: Any, *, mode: Mode | None, limit: int, owner: object
-    ) -> None:
-        self.app = app
-        self.mode = mode
-        self.limit = limit
-        self.owner = owner
-        self.over = False
+    def __init__(self, app: Any, **sink: Any) -> None:
+        super().__init__(app, **sink)
         self.entries: list[Entry] = []
 
     def take(self, entry: Entry) -> str:
         """Keep a message."""
         self.entries.append(entry)
         return entry.message.task_id
-
-    def take_all(self, entries: list[Entry], *, copies: bool) -> list[str]:  # noqa: ARG002  # each is kept alike
-        """Keep messages that were built for one call."""
-        return [self.take(entry) for entry in entries]
 
 
 class Joined:
@@ -63,23 +53,13 @@ class Joined:
             raise NotRecorded(message)
 
 
-class Writing:
+class Writing(hook.Sink):
     """Hands each message to a function that writes it and knows the final id."""
 
-    mode: Mode | None = None
-
     def __init__(
-        self,
-        app: Any,
-        limit: int,
-        write: Callable[[list[Entry], bool], list[str]],
-        *,
-        owner: object,
+        self, app: Any, write: Callable[[list[Entry], bool], list[str]], **sink: Any
     ) -> None:
-        self.app = app
-        self.limit = limit
-        self.owner = owner
-        self.over = False
+        super().__init__(app, **sink)
         self._write = write
 
     def take(self, entry: Entry) -> str:
@@ -129,19 +109,17 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
         await keeping.close(writes=error is None)
 
 
-class Keeping(Gathering):
+class Keeping(hook.Sink):
     """Keeps messages until they can be awaited; their ids are final at once."""
 
     def __init__(
         self,
         app: Any,
-        *,
-        limit: int,
-        owner: object,
         adapter: AsyncAdapter,
         flow_of: Callable[[list[Entry]], Callable[[object], Flow[object]]],
+        **sink: Any,
     ) -> None:
-        super().__init__(app, mode=None, limit=limit, owner=owner)
+        super().__init__(app, **sink)
         self._adapter = adapter
         self._flow_of = flow_of
         self._kept: list[tuple[object, Entry]] = []

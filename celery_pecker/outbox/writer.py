@@ -204,10 +204,10 @@ class Writer:
         def keeping() -> Keeping:
             return Keeping(
                 self._app,
+                async_adapter_of(connection),
+                lambda entries: partial(self._recorder.flow, entries, False),
                 limit=self._limit,
                 owner=self,
-                adapter=async_adapter_of(connection),
-                flow_of=lambda entries: partial(self._recorder.flow, entries, False),
             )
 
         return Using(writing, keeping)
@@ -224,7 +224,7 @@ class Writer:
 
     def outside(self) -> Writing:
         """Return where a message goes that is sent outside of all blocks."""
-        return Writing(self._app, self._limit, self._alone, owner=self)
+        return Writing(self._app, self._alone, limit=self._limit, owner=self)
 
     def close(self) -> None:
         """Close the connections of ours that are idle."""
@@ -240,7 +240,7 @@ class Writer:
             joined.begin()
             return ids
 
-        return Writing(self._app, self._limit, write, owner=self)
+        return Writing(self._app, write, limit=self._limit, owner=self)
 
     def _alone(self, entries: list[Entry], copies: bool) -> list[str]:
         flow_in = partial(self._recorder.flow, entries, copies)
