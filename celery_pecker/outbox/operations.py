@@ -156,17 +156,15 @@ def set_load(  # all of it is set
     Raises:
         Misconfigured: a value is not allowed; nothing was changed.
     """
-    names = None if only is None else [*only]
-    load = Load.of(threads, pause_empty, pause_error, pause_done, names)
-    database.change(
-        "set_outbox_load",
-        now=None,
-        threads=threads,
-        pause_empty=pause_empty,
-        pause_error=pause_error,
-        pause_done=pause_done,
-        only_tasks=names,
-    )
+    values: dict[str, Any] = {
+        "threads": threads,
+        "pause_empty": pause_empty,
+        "pause_error": pause_error,
+        "pause_done": pause_done,
+        "only": None if only is None else [*only],
+    }
+    load = Load.of(**values)
+    database.change("set_outbox_load", now=None, **values)
     return load
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -37,18 +37,19 @@ class Counted(NamedTuple):
     """There may be more of this kind."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
     """How many rows there are."""
 
     depth: int
-    """Due."""
+    """Messages that are due: waiting and held."""
     later: int
     parked: int
     counted: int
-    """Rows that were counted; the others are reckoned."""
+    """Messages that were counted, from the oldest on."""
     more: bool
-    """Whether there may be others."""
+    """Whether there are messages that were not counted: `depth`, `later` and `parked`
+    are reckoned from PostgreSQL's statistics then, and tasks have at least so many."""
 
 
 def indexes_to_ask(rows: Iterable[Counted]) -> set[str]:
@@ -85,7 +86,9 @@ def totals(rows: Iterable[Counted], estimates: Mapping[str, int]) -> Totals:
             later += beyond
         else:
             depth += beyond
-    return Totals(depth, later, parked, counted, more=bool(asked))
+    return Totals(
+        depth=depth, later=later, parked=parked, counted=counted, more=bool(asked)
+    )
 
 
 MOST_COUNTED = 5_000
@@ -148,15 +151,9 @@ class RelayRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutboxSummary:
+class OutboxSummary(Totals):
     """What an outbox holds."""
 
-    depth: int
-    """Messages that are due: waiting and held."""
-    later: int
-    parked: int
-    counted: int
-    """Messages that were counted, from the oldest on."""
     oldest: float | None
     """Seconds."""
     rate: float
@@ -164,9 +161,6 @@ class OutboxSummary:
     drained_in: float | None
     """Seconds until nothing is due, if nothing comes: at the rate of all, or of the
     task that takes longest at its own. None: never."""
-    more: bool
-    """Whether there are messages that were not counted: `depth`, `later` and `parked`
-    are reckoned from PostgreSQL's statistics then, and tasks have at least so many."""
     tasks: list[TaskRow]
     relays: list[RelayRow]
 
@@ -269,16 +263,11 @@ def summed(
     of_all: Totals,
 ) -> OutboxSummary:
     """Return the summary of counts by task."""
-    depth = of_all.depth
     return OutboxSummary(
-        depth=depth,
-        later=of_all.later,
-        parked=of_all.parked,
-        counted=of_all.counted,
+        **asdict(of_all),
         oldest=_most(one.oldest for one in tasks),
         rate=rate,
-        drained_in=drained_in(tasks, depth, rate),
-        more=of_all.more,
+        drained_in=drained_in(tasks, of_all.depth, rate),
         tasks=[*tasks],
         relays=[*relays],
     )

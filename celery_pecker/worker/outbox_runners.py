@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.kernel.workers import kind_of, wait_for
-from celery_pecker.outbox.app import outboxes
-from celery_pecker.outbox.runs.service import DEFAULT
+from celery_pecker.outbox.app import settings_of
 from celery_pecker.schedules.local.outbox_runner import OutboxRunner
 from celery_pecker.worker.run_guards import messages_of
 
@@ -16,7 +16,20 @@ class OutboxRunners:
     """What runs recorded tasks beside a worker, not yet started."""
 
     def __init__(self, worker: Any) -> None:
-        self._all = _made(worker)
+        app = worker.app
+        service: Callable[[str], Any] = messages_of(app).service  # each is known
+        known = settings_of(app, Settings.read(app.conf, main=app.main))
+        self._all = [
+            OutboxRunner(
+                app,
+                service(name),
+                settings,
+                hostname=worker.hostname,
+                pool_kind=kind_of(worker.pool_cls),
+                name=name,
+            )
+            for name, settings in known.items()
+        ]
 
     def start(self) -> None:
         """Take rows from now on."""
@@ -37,26 +50,3 @@ class OutboxRunners:
     def info(self) -> list[dict[str, Any]]:
         """Return the counts of each outbox."""
         return [runner.stats() for runner in self._all]
-
-
-def _made(worker: Any) -> list[OutboxRunner]:
-    app = worker.app
-    known: dict[str, Settings] = {one.name: one.settings for one in outboxes(app)}
-    if not known:
-        known = {DEFAULT: Settings.read(app.conf, main=app.main)}
-    messages = messages_of(app)
-    made = []
-    for name, settings in known.items():
-        service = messages.service(name)
-        assert service is not None  # noqa: S101  # it is of these outboxes
-        made.append(
-            OutboxRunner(
-                app,
-                service,
-                settings,
-                hostname=worker.hostname,
-                pool_kind=kind_of(worker.pool_cls),
-                name=name,
-            )
-        )
-    return made

@@ -262,7 +262,8 @@ where o.id = ahead.id
 
 /* celery_pecker:read_outbox_load */
 -- How hard the processing may work; no row: as by default.
-select threads, pause_empty::float8, pause_error::float8, pause_done::float8, only_tasks
+select threads, pause_empty::float8, pause_error::float8, pause_done::float8,
+       only_tasks as only
 from {schema}.pecker_outbox_load
 
 /* celery_pecker:set_outbox_load */
@@ -271,7 +272,7 @@ with {clock}
 insert into {schema}.pecker_outbox_load as load
     (threads, pause_empty, pause_error, pause_done, only_tasks, changed_at)
 select %(threads)s::smallint, %(pause_empty)s::real, %(pause_error)s::real,
-       %(pause_done)s::real, %(only_tasks)s::text[], clock.now
+       %(pause_done)s::real, %(only)s::text[], clock.now
 from clock
 on conflict (id) do update
 set {excluded(threads, pause_empty, pause_error, pause_done, only_tasks, changed_at)}

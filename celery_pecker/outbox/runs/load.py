@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from celery_pecker.kernel.declared import is_number, is_whole
 from celery_pecker.kernel.errors import Misconfigured
@@ -30,27 +31,14 @@ class Load:
     """Tasks that are run; None: all."""
 
     @classmethod
-    def of(
-        cls,
-        threads: int | None = None,
-        pause_empty: float | None = None,
-        pause_error: float | None = None,
-        pause_done: float | None = None,
-        only: Sequence[str] | None = None,
-    ) -> Load:
+    def of(cls, *, only: Sequence[str] | None = None, **values: Any) -> Load:
         """Return the load; what is None is as by default.
 
         Raises:
             Misconfigured: a value is not allowed.
         """
-        known = {
-            "threads": threads,
-            "pause_empty": pause_empty,
-            "pause_error": pause_error,
-            "pause_done": pause_done,
-            "only": None if only is None else tuple(only),
-        }
-        load = cls(**{k: v for k, v in known.items() if v is not None})  # type: ignore[arg-type]  # checked below
+        known = {key: value for key, value in values.items() if value is not None}
+        load = cls(**known, only=None if only is None else tuple(only))
         load.check()
         return load
 

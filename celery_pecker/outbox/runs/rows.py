@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.database import Database
@@ -185,5 +185,5 @@ class Rows:
 
 def read_load(database: Database) -> Load:
     """Return how hard the processing may work now."""
-    rows: Sequence[Any] = database.run("read_outbox_load")
-    return Load.of(*rows[0]) if rows else Load()
+    rows = database.read(Load.of, "read_outbox_load")
+    return rows[0] if rows else Load()
