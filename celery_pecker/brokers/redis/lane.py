@@ -7,13 +7,18 @@ so a failover that loses the one loses the other. A request that was on its way 
 gave up may still be run later (a frozen server that wakes up): it finds the token
 taken and adds nothing.
 
-One entry's message as it lies in a Redis list: kombu's JSON envelope.
+Stored messages go by the same script, under the token of their batch. It lives a day: a
+batch whose relay died between push and delete is known to be there for as long. Once
+the batch is deleted, the token is kept for ten more minutes, for a request that is
+still on its way.
 """
 
 from __future__ import annotations
 
+import json
 import zlib
-from collections import defaultdict
+from base64 import b64encode
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,7 +27,7 @@ from typing import Any
 
 from kombu.utils.json import JSONEncoder, dumps
 
-from celery_pecker.brokers.publisher.bulk_lanes import FastLane
+from celery_pecker.brokers.publisher.bulk_lanes import FastLane, Pushed, StoredLane
 from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.lanes import (
     SAMPLE,
@@ -38,6 +43,8 @@ from celery_pecker.brokers.publisher.message_template import (
 )
 from celery_pecker.brokers.publisher.transport import BatchRefused, ScriptRefused
 from celery_pecker.brokers.redis.script import RedisScript
+from celery_pecker.brokers.redis.transport import UNNAMED
+from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.errors import (
     BrokerRefuses,
@@ -267,31 +274,126 @@ class RedisLane(FastLane):
         open_: UncertainBatch,
         now: datetime,
     ) -> None:
-        lists: dict[str, list[bytes]] = defaultdict(list)
-        places = self._script.places(
-            (m.route.exchange, m.route.routing_key, m.priority) for m, _ in work
-        )
         encode = self._json.encode
-        for message, dispatch in work:
-            text = message.render(dispatch, encode(dict(dispatch.header)), now)
-            route = message.route
-            where = route.exchange, route.routing_key, message.priority
-            for key in places[where].lists:
-                lists[key].append(text)
-        if not lists:
-            # An exchange without a queue: kombu drops the message, so do we.
-            return
+        texts = (
+            (
+                (message.route.exchange, message.route.routing_key, message.priority),
+                message.render(dispatch, encode(dict(dispatch.header)), now),
+            )
+            for message, dispatch in work
+        )
         ids = [dispatch.task_id for _, dispatch in work]
         fingerprint = b"%08x" % zlib.crc32("".join(ids).encode())
         open_.attempts[token, fingerprint] = frozenset(ids)
-        expiring: dict[str, int] = {}
-        for place in places.values():
-            expiring.update(place.expiring)
         holder = self._script.push(
-            token, lists, expiring, fingerprint=fingerprint, seconds=TOKEN_SECONDS
+            token, texts, fingerprint=fingerprint, seconds=TOKEN_SECONDS
         )
         if isinstance(holder, int):
             return
         if not open_.attempts.get((token, holder), frozenset()).issuperset(ids):
             msg = f"token {token!r} belongs to another batch; this one was not sent"
             raise PeckerError(msg)
+
+
+STORED_TOKEN_SECONDS = 86_400
+SETTLED_MILLISECONDS = 600_000
+MOST_SETTLED = 100
+"""Tokens of deleted batches that wait for the next push to be shortened."""
+LISTED = {"direct", "topic"}
+"""Types of exchanges whose messages lie in lists."""
+
+
+class StoredRedis(StoredLane):
+    """Pushes stored messages as kombu's channel would."""
+
+    asks_exchange = True
+
+    def __init__(self, broker: BrokerConnection) -> None:
+        super().__init__(broker)
+        self._script = RedisScript(broker)
+        self._settled: deque[str] = deque(maxlen=MOST_SETTLED)
+
+    def takes(self, message: Message) -> bool:
+        """Return whether a script can push this message."""
+        channel, exchange = self._broker.channel, message.exchange
+        if self._script.refused is not None or channel.body_encoding != "base64":
+            return False
+        return not exchange or channel.typeof(exchange).type in LISTED
+
+    def push(self, messages: Sequence[Message], token: str, now: datetime) -> Pushed:
+        """Push all of them, unless it was done under the token before.
+
+        Raises:
+            ScriptRefused: this user may run no scripts; nothing was pushed.
+            BrokerUnavailable: nothing was pushed.
+            PublishUncertain: all may be there, or nothing.
+
+        """
+        texts = []
+        for one in messages:
+            priority = _priority(self._broker.channel, one)
+            where = one.exchange, one.routing_key, priority
+            texts.append((where, rendered(one, priority, now)))
+        pushed = self._script.push(
+            token,
+            texts,
+            fingerprint=b"%d" % len(messages),
+            seconds=STORED_TOKEN_SECONDS,
+            expiring=dict.fromkeys(self._settled, SETTLED_MILLISECONDS),
+        )
+        if pushed:
+            self._settled.clear()
+        return Pushed(sent={one.id for one in messages})
+
+    def pushed(self, token: str) -> bool:
+        """Ask whether something was pushed under the token.
+
+        Raises:
+            BrokerUnavailable: Redis did not answer.
+
+        """
+        broker = self._broker
+        try:
+            pool = broker.channel.pool
+            connection = pool.get_connection(*UNNAMED)
+            try:
+                connection.send_command(
+                    "EXISTS", self._script.key(token), check_health=False
+                )
+                return bool(connection.read_response())
+            finally:
+                pool.release(connection)
+        except broker.broken_by as error:
+            broker.drop()
+            message = f"Redis was asked for a token and did not answer: {error}"
+            raise BrokerUnavailable(message) from error
+
+    def settle(self, token: str) -> None:
+        """Shorten the life of a token at the next push: its batch is deleted."""
+        if self._broker.channel is not None:
+            self._settled.append(self._script.key(token))
+
+
+def rendered(message: Message, priority: int, now: datetime) -> bytes:
+    """Return the JSON that kombu would push."""
+    properties = message.redated(now)
+    properties["priority"] = priority if message.priority is None else message.priority
+    properties["delivery_info"] = {
+        "exchange": message.exchange,
+        "routing_key": message.routing_key,
+    }
+    properties["body_encoding"] = "base64"
+    # new for each push: Redis's unacked messages are kept by this tag
+    properties["delivery_tag"] = new_tag()
+    return (
+        f'{{"body": "{b64encode(message.body).decode()}",'
+        f' "content-encoding": {quoted(message.content_encoding)},'
+        f' "content-type": {quoted(message.content_type)},'
+        f' "headers": {message.headers}, "properties": {json.dumps(properties)}}}'
+    ).encode()
+
+
+def _priority(channel: Any, message: Message) -> int:
+    """Return the priority by kombu's rule, which also says which list it is."""
+    properties = {"properties": {"priority": message.priority or 0}}
+    return int(channel._get_message_priority(properties))  # noqa: SLF001 (kombu's rule)

@@ -8,7 +8,8 @@ be written whole was never run; an answer that did not come leaves it open.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -44,6 +45,10 @@ class Place:
     expiring: dict[str, int]
 
 
+Where = tuple[str, str, int]
+"""Exchange, routing key and priority of a message."""
+
+
 class RedisScript:
     """Pushes a batch of messages, all or nothing, under a token."""
 
@@ -61,20 +66,21 @@ class RedisScript:
     def push(
         self,
         token: str,
-        lists: Mapping[str, Sequence[bytes]],
-        expiring: Mapping[str, int],
+        messages: Iterable[tuple[Where, bytes]],
         *,
         fingerprint: bytes,
         seconds: int,
+        expiring: Mapping[str, int] | None = None,
     ) -> int | bytes:
-        """Push onto the lists, unless it was done under the token before.
+        """Push messages onto their lists, unless it was done under the token before.
 
         Args:
             token: The name of the batch; Redis keeps it for `seconds`.
-            lists: Messages by the key of their list.
-            expiring: Milliseconds by the key that expires.
+            messages: Where each goes, and its text. An exchange without a queue drops
+                it, as kombu does.
             fingerprint: What Redis keeps under the token.
             seconds: For how long Redis keeps it.
+            expiring: Milliseconds by the key of what else is to expire.
 
         Returns:
             How many were pushed, or the fingerprint that is under the token already.
@@ -86,11 +92,22 @@ class RedisScript:
             PublishUncertain: all may be there, or nothing.
 
         """
+        rendered = [*messages]
+        places = self._places(where for where, _ in rendered)
+        lists: dict[str, list[bytes]] = defaultdict(list)
+        for where, text in rendered:
+            for key in places[where].lists:
+                lists[key].append(text)
+        if not lists:
+            return 0
+        expires = {**(expiring or {})}
+        for place in places.values():
+            expires.update(place.expiring)
         body: list[Any] = [seconds, fingerprint, len(lists)]
-        for messages in lists.values():
-            body += [len(messages), *messages]
-        body += expiring.values()
-        keys = [self.key(token), *lists, *expiring]
+        for texts in lists.values():
+            body += [len(texts), *texts]
+        body += expires.values()
+        keys = [self.key(token), *lists, *expires]
         try:
             return self._run([len(keys), *keys, *body])
         except ScriptRefused as error:
@@ -102,12 +119,10 @@ class RedisScript:
         """Return where Redis keeps a token."""
         return f"{self._broker.channel.global_keyprefix}pecker:batch:{token}"
 
-    def places(
-        self, wanted: Iterable[tuple[str, str, int]]
-    ) -> dict[tuple[str, str, int], Place]:
-        """Return the keys of each exchange, routing key and priority in the batch."""
+    def _places(self, wanted: Iterable[Where]) -> dict[Where, Place]:
+        """Return the keys of each way that a message of the batch goes."""
         channel = self._broker.channel
-        places: dict[tuple[str, str, int], Place] = {}
+        places: dict[Where, Place] = {}
         for where in dict.fromkeys(wanted):
             exchange, routing_key, priority = where
             try:

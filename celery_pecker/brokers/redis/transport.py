@@ -69,7 +69,7 @@ class Redis(Transport):
 
     name = "redis"
     lane = "celery_pecker.brokers.redis.lane:RedisLane"
-    stored = "celery_pecker.brokers.redis.stored:StoredRedis"
+    stored = "celery_pecker.brokers.redis.lane:StoredRedis"
     ends_batch = (ResponseError,)  # kombu before 5.7 tells of each message itself
     takes_no_writes = staticmethod(takes_no_writes)
     classes = (kombu.transport.redis.Transport, kombu.transport.redis.SentinelTransport)
