@@ -19,8 +19,10 @@ from celery_pecker.django.read_only_admin import (
     TaskFilter,
     WordFilter,
 )
-from celery_pecker.django.stored_schedules.admin import ScheduleAdmin
-from celery_pecker.django.stored_schedules.changes import ScheduleChangeAdmin
+from celery_pecker.django.stored_schedules.admin import (
+    ScheduleAdmin,
+    ScheduleChangeAdmin,
+)
 from celery_pecker.outbox.model import mode_name
 from celery_pecker.outbox.overview import OutboxOverview, OutboxSummary
 from celery_pecker.surfaces.views.outbox import MESSAGES

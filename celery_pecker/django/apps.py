@@ -18,8 +18,8 @@ class PeckerConfig(AppConfig):
     def ready(self) -> None:
         """Note how the project began; check settings; have ``migrate`` make tables."""
         # Imports models, which may not be loaded before.
-        from celery_pecker.django import checks, migrating, project  # noqa: PLC0415
+        from celery_pecker.django import migrating, project  # noqa: PLC0415
 
         project.begin()
-        register(checks.settings)
+        register(migrating.check_settings)
         pre_migrate.connect(migrating.before, sender=self)

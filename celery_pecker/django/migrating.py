@@ -8,9 +8,11 @@ forward: there is nothing that ``migrate`` could reverse.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
+from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 from django.db import connections, router
@@ -88,3 +90,21 @@ def address(alias: str) -> str:
         escaped = str(role).replace("\\", "\\\\").replace(" ", "\\ ")
         params["options"] = f"{params.get('options', '')} -c role={escaped}".strip()
     return make_conninfo("", **params)
+
+
+READ: tuple[Callable[[], object], ...] = (
+    databases.alias,
+    databases.outboxes,
+    switch,
+)
+
+
+def check_settings(**_: Any) -> list[CheckMessage]:
+    """Return what is wrong with each setting of the admin: for ``manage.py check``."""
+    wrong: list[CheckMessage] = []
+    for read in READ:
+        try:
+            read()
+        except ImproperlyConfigured as error:
+            wrong.append(Error(str(error), id="celery_pecker.E001"))
+    return wrong

@@ -15,6 +15,7 @@ from django.db.models import Exists, F, Q
 from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from django.utils import timezone
 from django.utils.html import format_html
 
 from celery_pecker.django import databases
@@ -23,11 +24,11 @@ from celery_pecker.django.read_only_admin import (
     MOST,
     MOST_TASKS,
     Bounded,
+    ReadOnlyAdmin,
     TaskFilter,
     WordFilter,
 )
 from celery_pecker.django.stored_schedules import rows
-from celery_pecker.django.stored_schedules.changes import instant
 from celery_pecker.django.stored_schedules.form import ScheduleForm, fieldsets
 from celery_pecker.django.stored_schedules.rows import hot, readable
 from celery_pecker.django.stored_schedules.store import Store, schedules
@@ -36,6 +37,31 @@ from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.schedules.stored.form_fields import KINDS
 from celery_pecker.surfaces.views.model import Act, Done
 from celery_pecker.surfaces.views.schedules import ENTRIES, STORED, compared
+
+INSTANT = "%Y-%m-%d %H:%M:%S"
+
+
+@admin.register(ScheduleChange)
+class ScheduleChangeAdmin(ReadOnlyAdmin):
+    """Changes of schedules, newest first."""
+
+    list_display = ("name", "change", "version", "changed_by", "at")
+    list_filter = ("change",)
+    search_fields = ("name", "changed_by")
+    search_help_text = "Part of a schedule's name, or of the user's"
+    window_order = ("-id",)
+    fields = readonly_fields = (*list_display, "definition")
+
+    @admin.display(description="changed at")
+    def at(self, change: Any) -> str | None:
+        """Return when it was changed."""
+        return instant(change.changed_at)
+
+
+def instant(value: Any, form: str = INSTANT) -> str | None:
+    """Return an instant in the time zone of the page."""
+    return None if value is None else timezone.localtime(value).strftime(form)
+
 
 EXAMINED = 5_000
 """Different schedules that are read for those with a problem: only reading shows it,

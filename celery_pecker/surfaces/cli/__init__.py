@@ -50,7 +50,7 @@ COMMANDS = {
     "migrate": "celery_pecker.surfaces.cli.migrate:migrate",
     "observe": "celery_pecker.surfaces.cli.observe:observe",
     "next": "celery_pecker.surfaces.cli.upcoming:next_",
-    "observers": "celery_pecker.surfaces.cli.observers_actions:observers",
+    "observers": "celery_pecker.surfaces.cli.observers:observers",
     "once": "celery_pecker.surfaces.cli.schedules_edit:once",
     "outbox": "celery_pecker.surfaces.cli.outbox:outbox",
     "pause": "celery_pecker.surfaces.cli.actions:pause",
