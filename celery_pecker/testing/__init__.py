@@ -6,8 +6,7 @@ killed, frozen and restarted, and leave nothing behind.
 """
 
 from celery_pecker.testing.binaries import ServerMissing
-from celery_pecker.testing.embedded_postgres import EmbeddedPostgres
-from celery_pecker.testing.embedded_redis import EmbeddedRedis
+from celery_pecker.testing.embedded import EmbeddedPostgres, EmbeddedRedis
 from celery_pecker.testing.eventually import eventually
 from celery_pecker.testing.servers import EmbeddedServer, ServerFailed, free_port
 

@@ -25,7 +25,7 @@ from celery_pecker.testing.binaries import account, reachable
 from celery_pecker.testing.eventually import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 MEMORY = Path("/dev/shm")  # noqa: S108 — a directory of mkdtemp in it
@@ -104,13 +104,28 @@ class EmbeddedServer:
     ending: ClassVar[int] = signal.SIGTERM
     """Ends the program when its data are not needed any more."""
 
-    def __init__(self, *, port: int | None = None, fast: bool = False) -> None:
+    found: Callable[[], Path]
+    """Returns the program of an installed wheel; raises ServerMissing."""
+    settings: ClassVar[Mapping[str, str]]
+    faster: ClassVar[Mapping[str, str]]
+    """Further settings where nothing has to be on disk."""
+
+    def __init__(
+        self,
+        *,
+        fast: bool = False,
+        settings: Mapping[str, str] | None = None,
+        port: int | None = None,
+    ) -> None:
         self.port = port or free_port()
         self.password = secrets.token_hex(16)
         """Each user of the machine reaches the port."""
         self._fixed_port = port is not None
         self._account = account()
         self._fast = fast
+        self._program = type(self).found()
+        fastly = self.faster if fast else {}
+        self._settings = {**self.settings, **fastly, **(settings or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self._reaper: subprocess.Popen[str] | None = None
         self._directory: Path | None = None

@@ -42,7 +42,7 @@ class Standby(EmbeddedPostgres):
         place = f"host={HOST} port={self._primary.port} user=postgres passfile={found}"
         copying = self._popen(
             [
-                *(self._home / "bin" / "pg_basebackup", "-R", "-X", "stream"),
+                *(self._program / "bin" / "pg_basebackup", "-R", "-X", "stream"),
                 *("-D", self.data, "-d", place, "-c", "fast", "--no-sync"),
             ]
         )

@@ -99,7 +99,7 @@ class Encrypted(EmbeddedPostgres):
 
     def __init__(self, home: Path, certificate: tuple[Path, Path]) -> None:
         super().__init__(fast=True, settings={"ssl": "on"})
-        self._home = home
+        self._program = home
         self._certificate = certificate
 
     def dsn_of(self, database: str) -> str:
