@@ -605,7 +605,7 @@ GUARDS = (
     ),
     Guard(
         "django: migrate makes tables only in the database of pecker_dsn",
-        "if not addresses.same(conninfo_to_dict(theirs.dsn), ours, os.environ):",
+        "if not same(conninfo_to_dict(theirs.dsn), ours, os.environ):",
         "if False:",
         f"{MIGRATE}::test_migrate_leaves_the_tables_alone",
     ),
