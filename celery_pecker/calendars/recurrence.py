@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal, cast
 
 from celery_pecker.calendars import phrases
 from celery_pecker.calendars.checks import Instant, Zone, refuse, whole_of
 from celery_pecker.calendars.fields import DAYS as DAY_NAMES
-from celery_pecker.calendars.periods import (
-    AtTime,
-    Days,
-    EveryDay,
-    EveryMonth,
-    EveryWeek,
-    EveryWorkday,
-    EveryYear,
-)
+from celery_pecker.calendars.rules import RuleTimes
 from celery_pecker.calendars.schedule import CalendarSchedule, utc_of
-from celery_pecker.calendars.workdays import Calendar, workdays
+from celery_pecker.calendars.workdays import Calendar, Workdays, workdays
+from celery_pecker.calendars.zones import LocalRule
 
 Level = Literal["hour", "day", "week", "month", "year", "workday"]
 LEVELS = ("hour", "day", "week", "month", "year", "workday")
 MOST = 1_000
-HOUR = timedelta(hours=1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+FREQ = {"day": "DAILY", "week": "WEEKLY", "month": "MONTHLY", "year": "YEARLY"}
+RRULE_DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkdayTimes:
+    """Local times of every so many working days, counted from the start."""
+
+    start: datetime
+    every: int
+    calendar: Workdays
+    hourly = False
+
+    def first(self, local: datetime) -> datetime | None:
+        """Return the first local time not before another."""
+        day, at = local.date(), self.start.time()
+        if local.time() > at:
+            day += DAY
+        day = max(day, self.start.date())
+        passed = self.calendar.between(self.start.date(), day)
+        next_day = self.calendar.later(day, -passed % self.every)
+        return None if next_day is None else datetime.combine(next_day, at)
 
 
 class Recurrence(CalendarSchedule):
@@ -63,7 +79,7 @@ class Recurrence(CalendarSchedule):
         self.calendar = workdays(self._text, calendar) if level == "workday" else None
         if level == "hour":
             self.shortest = 3600.0 * self.every
-        self._ready: tuple[tzinfo, AtTime] | None = None
+        self._ready: tuple[tzinfo, LocalRule] | None = None
         self._check()
 
     @property
@@ -85,23 +101,22 @@ class Recurrence(CalendarSchedule):
         start, period = utc_of(cast("datetime", self.start), zone), self.every * HOUR
         return start + ((utc - start) // period + 1) * period
 
-    def _rule_in(self, zone: tzinfo) -> AtTime:
+    def _rule_in(self, zone: tzinfo) -> LocalRule:
         if self._ready is None or self._ready[0] is not zone:
-            local = self.local_start(zone).replace(tzinfo=None)
-            rule = AtTime(local.date(), local.time(), self._days_from(local.date()))
-            self._ready = zone, rule
+            start = self.local_start(zone).replace(tzinfo=None)
+            self._ready = zone, self._times(start)
         return self._ready[1]
 
-    def _days_from(self, start: date) -> Days:
-        every, days = self.every, self.days
+    def _times(self, start: datetime) -> LocalRule:
         if self.calendar is not None:
-            return EveryWorkday(start, every, self.calendar)
+            return WorkdayTimes(start, self.every, self.calendar)
+        parts = {"FREQ": FREQ[self.level], "INTERVAL": str(self.every)}
         if self.level == "week":
-            return EveryWeek(start, every, days or (start.isoweekday(),))
-        if self.level == "month":
-            return EveryMonth(start, every, days or (start.day,))
-        kind = EveryDay if self.level == "day" else EveryYear
-        return kind(start, every)
+            days = self.days or (start.isoweekday(),)
+            parts["BYDAY"] = ",".join(RRULE_DAYS[one - 1] for one in days)
+        elif self.level == "month":
+            parts["BYMONTHDAY"] = ",".join(map(str, self.days or (start.day,)))
+        return RuleTimes(parts, start)
 
 
 def recurrence(  # noqa: PLR0913  # each one says how it differs from another

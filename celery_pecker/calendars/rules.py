@@ -1,5 +1,7 @@
 """Recurrence rules of RFC 5545, as calendars export them, by python-dateutil.
 
+The levels of `recurrence` are such rules, too, but for hours and working days.
+
 The library walks from the start, one period after another. Here it starts a period or
 two before what is looked for, so that an answer costs the same however old the start
 is. A rule that counts its instants (COUNT) is walked once.
@@ -34,7 +36,7 @@ COUNTED_UNTIL = 2200
 MOST = 1_000
 FIRST, LAST = datetime(1, 1, 1), datetime(9999, 1, 1)  # noqa: DTZ001  # local times
 AHEAD = 16
-"""Instants that are worked out at once."""
+"""Instants that are worked out at once; of a yearly rule 2: each year costs 0.4 ms."""
 STEPS = {"DAILY": 300_000, "WEEKLY": 300_000, "MONTHLY": 300_000, "YEARLY": 300_000}
 """Days and times that one question may try, by FREQ: a second or so. 800 years have
 292,194 days."""
@@ -98,7 +100,8 @@ class RuleTimes:
         rule = self._near(max(local, self._start))
         ahead: list[datetime] = []
         try:
-            ahead.extend(islice((one for one in rule if one >= local), AHEAD))
+            most = 2 if self._parts["FREQ"] == "YEARLY" else AHEAD
+            ahead.extend(islice((one for one in rule if one >= local), most))
         except TooManySteps:
             if not ahead:
                 raise
