@@ -104,7 +104,13 @@ class CronRule:
 
 
 class Cron(CalendarSchedule):
-    """A schedule by a cron expression; made by ``cron``."""
+    """A schedule by a cron expression of five fields, or six with seconds first.
+
+    ``zone`` is the app's without it; nothing comes before ``start`` or after ``end``;
+    with ``calendar`` it comes on working days only. ``days`` is needed where days of
+    the month and of the week are both restricted: "either" or "both" must match.
+    Raises Misconfigured, also if it would never come.
+    """
 
     def __init__(  # each one says how it differs from another
         self,
@@ -153,25 +159,7 @@ class Cron(CalendarSchedule):
         return phrases.framed(text, self)
 
 
-def cron(  # each one says how it differs from another
-    expression: str,
-    *,
-    zone: Zone | None = None,
-    start: Instant | None = None,
-    end: Instant | None = None,
-    calendar: Calendar | None = None,
-    days: Days | None = None,
-) -> Cron:
-    """Return a schedule by a cron expression of five fields, or six with seconds first.
-
-    ``zone`` is the app's without it; nothing comes before ``start`` or after ``end``;
-    with ``calendar`` it comes on working days only. ``days`` is needed where days of
-    the month and of the week are both restricted: "either" or "both" must match.
-    Raises Misconfigured, also if it would never come.
-    """
-    return Cron(
-        expression, zone=zone, start=start, end=end, calendar=calendar, days=days
-    )
+cron = Cron
 
 
 def _from(numbers: Sequence[int], least: int) -> int | None:

@@ -44,7 +44,13 @@ class WorkdayTimes:
 
 
 class Recurrence(CalendarSchedule):
-    """A schedule by a level; made by ``recurrence``."""
+    """A schedule of every so many hours, days, weeks, months, years, workdays.
+
+    It counts from ``start``, whose time of day it keeps, and nothing comes before it.
+    ``days``: with "week" Monday is 1 or "mon"; with "month" 1 to 31, -1 is the last.
+    ``calendar``: a country or a calendar, for "workday"; without it Monday to Friday.
+    Raises Misconfigured, also if it would never come.
+    """
 
     def __init__(  # noqa: PLR0913  # each one says how it differs from another
         self,
@@ -119,32 +125,7 @@ class Recurrence(CalendarSchedule):
         return RuleTimes(parts, start)
 
 
-def recurrence(  # noqa: PLR0913  # each one says how it differs from another
-    *,
-    start: Instant,
-    level: Level,
-    every: int = 1,
-    days: Sequence[int | str] | None = None,
-    zone: Zone | None = None,
-    calendar: Calendar | None = None,
-    end: Instant | None = None,
-) -> Recurrence:
-    """Return a schedule of every so many hours, days, weeks, months, years, workdays.
-
-    It counts from ``start``, whose time of day it keeps, and nothing comes before it.
-    ``days``: with "week" Monday is 1 or "mon"; with "month" 1 to 31, -1 is the last.
-    ``calendar``: a country or a calendar, for "workday"; without it Monday to Friday.
-    Raises Misconfigured, also if it would never come.
-    """
-    return Recurrence(
-        start=start,
-        level=level,
-        every=every,
-        days=days,
-        zone=zone,
-        calendar=calendar,
-        end=end,
-    )
+recurrence = Recurrence
 
 
 def _days(what: str, level: Level, days: Sequence[int | str] | None) -> tuple[int, ...]:

@@ -160,7 +160,11 @@ class RuleTimes:
 
 
 class RRule(CalendarSchedule):
-    """A schedule by a rule of RFC 5545; made by ``rrule``."""
+    """A schedule by one RRULE of RFC 5545; DTSTART is ``start``.
+
+    UNTIL stands in the rule or is ``end``; COUNT is 1 to 1,000. Raises Misconfigured,
+    also if it would never come.
+    """
 
     def __init__(
         self,
@@ -210,19 +214,7 @@ class RRule(CalendarSchedule):
         return RuleTimes(self.parts, start.astimezone(zone).replace(tzinfo=None))
 
 
-def rrule(
-    rule: str,
-    *,
-    start: Instant,
-    zone: Zone | None = None,
-    end: Instant | None = None,
-) -> RRule:
-    """Return a schedule by one RRULE of RFC 5545; DTSTART is ``start``.
-
-    UNTIL stands in the rule or is ``end``; COUNT is 1 to 1,000. Raises Misconfigured,
-    also if it would never come.
-    """
-    return RRule(rule, start=start, zone=zone, end=end)
+rrule = RRule
 
 
 def _parts(what: str, rule: object) -> dict[str, str]:

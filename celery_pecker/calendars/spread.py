@@ -96,7 +96,11 @@ class Every(CalendarSchedule):
 
 
 class Splayed(Moved):
-    """A schedule moved on by the same time at each instant; made by ``splay``."""
+    """A schedule moved on by a fixed part of ``over`` that follows from the key.
+
+    Of seconds (a plain interval) ``over`` is the whole period, so that equal entries
+    lie spread over it. Raises Misconfigured.
+    """
 
     def __init__(
         self,
@@ -124,8 +128,14 @@ class Splayed(Moved):
         return self._most()
 
 
+splay = Splayed
+
+
 class Jittered(Moved):
-    """A schedule moved on by another time at each instant; made by ``jitter``."""
+    """A schedule whose instants come up to ``most`` seconds later, each its own.
+
+    ``most`` is at most the shortest gap between two instants. Raises Misconfigured.
+    """
 
     def __init__(
         self, base: CalendarSchedule, *, most: Duration, key: str | None = None
@@ -149,25 +159,4 @@ class Jittered(Moved):
         return self._share(self._most(), instant.isoformat())
 
 
-def splay(
-    base: CalendarSchedule | Duration,
-    *,
-    over: Duration | None = None,
-    key: str | None = None,
-) -> Splayed:
-    """Return a schedule moved on by a fixed part of ``over`` that follows from the key.
-
-    Of seconds (a plain interval) ``over`` is the whole period, so that equal entries
-    lie spread over it. Raises Misconfigured.
-    """
-    return Splayed(base, over=over, key=key)
-
-
-def jitter(
-    base: CalendarSchedule, *, most: Duration, key: str | None = None
-) -> Jittered:
-    """Return a schedule whose instants come up to ``most`` seconds later, each its own.
-
-    ``most`` is at most the shortest gap between two instants. Raises Misconfigured.
-    """
-    return Jittered(base, most=most, key=key)
+jitter = Jittered
