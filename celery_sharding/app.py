@@ -130,8 +130,8 @@ class Sharding:
         return lambda decorated: declared(self.app, decorated, options)
 
     def _declare(self, **_: object) -> None:
-        if self.settings.sweeper:
-            sweeper.declare(self.app)
+        ShardingSettings.read(self.app.conf)  # refuses what cannot be
+        sweeper.declare(self.app)
 
 
 def _own_tasks(app: Celery) -> None:

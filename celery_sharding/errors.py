@@ -86,11 +86,11 @@ class ItemNotSerializable(ShardingError, Misconfigured):
 
 
 class InlineLimitExceeded(ShardingError, Misconfigured):
-    """Items given in a call are more than sharding_inline_limit: give a Source."""
+    """Items given in a call are more than sharding_inline_bytes: give a Source."""
 
 
 class PlanLimitExceeded(ShardingError, Misconfigured):
-    """Items of PreProcess are more than sharding_plan_limit: give a Source."""
+    """Items of PreProcess are more than a plan may have: give a Source."""
 
 
 class DuplicateKey(ShardingError, Misconfigured):

@@ -81,7 +81,7 @@ class Processor:
     may, and if not when to ask again (`throttle.Gate`), or a function that makes it."""
     throttle: object = None
     """The database that items touch, or a pair of it and a tenant, as tasks name it:
-    asked of the gate that the setting `sharding_gate` makes, where `gate` is None."""
+    asked of the gate of `throttle`, where `gate` is None and there are limits."""
     calls: Callable[[Mapping[str, Any]], Iterable[str]] = nothing
     """From a job's keyword arguments to the names of the tasks that are called with its
     items: a worker that does not know them leaves the job to others."""

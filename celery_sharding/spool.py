@@ -13,6 +13,10 @@ from celery_sharding.codec import decode, encode
 from celery_sharding.errors import PlanLimitExceeded
 from celery_sharding.model import Planned
 
+PLAN_BYTES = 1_000_000_000
+"""Bytes that items of PreProcess may have, encoded: they lie in a temporary file until
+they are written (those of `cut="hash"` before they are cut, too), and an endless
+generator is not to fill the disk."""
 HELD = 8_000_000
 """Bytes that are kept in memory; more lies in a file until it is written."""
 
@@ -25,12 +29,12 @@ class _LimitedFile:
         self.limit = limit
         self._file = SpooledTemporaryFile(max_size=HELD)  # noqa: SIM115  # see __exit__
 
-    def _check(self, taken: str, advice: str = "raise it") -> None:
+    def _check(self, taken: str, advice: str = "give a Source") -> None:
         """Raise PlanLimitExceeded if what was written is more."""
         if self._file.tell() > self.limit:
             message = (
-                f"the first {taken} take more than sharding_plan_limit ="
-                f" {self.limit} bytes; {advice}"
+                f"the first {taken} take more than the {self.limit} bytes that a plan"
+                f" may have; {advice}"
             )
             raise PlanLimitExceeded(message)
 
@@ -96,7 +100,7 @@ class Spool(_LimitedFile):
             self.shards += 1
             self._check(
                 f"{self.shards} shards",
-                "raise it, or give a Source, of which no item is stored",
+                "give a Source, of which no item is stored",
             )
 
     def __iter__(self) -> Iterator[Planned]:

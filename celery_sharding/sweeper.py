@@ -18,6 +18,7 @@ from typing import Any
 from celery_pecker import deadline
 from celery_pecker.kernel.clock import chance, monotonic
 from celery_pecker.kernel.user_code import call_logging_errors
+from celery_sharding import pace
 from celery_sharding.errors import (
     DatabaseUnavailable,
     JobDeadlineExceeded,
@@ -58,20 +59,17 @@ UNCHANGED = _Unchanged()
 
 
 def declare(app: Any) -> None:
-    """Add the sweeper and the purge to the app's schedule, if it is on.
+    """Add the sweeper and the purge to the app's schedule.
 
     Where each worker is a scheduler they run on a thread of the worker
     that won them: no broker is asked. Else they are sent, and a message that waited
     for its successor is dropped. An entry of that name that is there already stays.
     """
-    settings = ShardingSettings.read(app.conf)
-    if not settings.sweeper:
-        return
     for name in LOGGERS:
         logging.getLogger(name).addFilter(UNCHANGED)
     local = "scheduler" in (app.conf.get("pecker_worker") or ())
     schedule = dict(app.conf.beat_schedule or {})
-    for task, period in ((SWEEP, settings.sweep), (PURGE, HOUR)):
+    for task, period in ((SWEEP, pace.SWEEP), (PURGE, HOUR)):
         schedule.setdefault(task, _entry(task, period, local=local))
     app.conf.beat_schedule = schedule
 
@@ -135,12 +133,11 @@ def sweep(app: Any) -> dict[str, int]:
 
 def _sweep(app: Any, end: float) -> dict[str, int]:
     ledger = at(app, role="sweeper")
-    settings = ShardingSettings.read(app.conf)
     lapsed = ledger.tickets.end_expired()
     late = _late(ledger)
-    resent = _resend(app, ledger, settings, end)
+    resent = _resend(app, ledger, end)
     dealt = _deal(app, ledger)
-    due = ledger.upkeep.due(resend=settings.resend)
+    due = ledger.upkeep.due(resend=pace.RESEND)
     for job in due.followers:
         ledger.upkeep.catch_up(job)
     _complain(ledger)
@@ -175,7 +172,7 @@ def _advance(app: Any, ledger: Ledger, job: int) -> None:
         logger.warning("sharding: job %s waits for the next sweep: %s", job, error)
 
 
-def _resend(app: Any, ledger: Ledger, settings: ShardingSettings, end: float) -> int:
+def _resend(app: Any, ledger: Ledger, end: float) -> int:
     """Publish tickets once more whose message was not taken; return how many.
 
     All of a job at once, and without a look at the job: where a queue is long there are
@@ -183,7 +180,7 @@ def _resend(app: Any, ledger: Ledger, settings: ShardingSettings, end: float) ->
     """
     sent = 0
     while monotonic() < end:
-        overdue = ledger.tickets.resend(resend=settings.resend, most=MOST)
+        overdue = ledger.tickets.resend(resend=pace.RESEND, most=MOST)
         for job, some in groupby(sorted(overdue, key=_job_of), key=_job_of):
             tickets = [*some]
             one = tickets[0]

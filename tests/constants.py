@@ -29,5 +29,9 @@ def take() -> None:
 
 
 PLACES = {
+    "flush": "celery_sharding.pace:FLUSH",
     "longest_hold": "celery_pecker.outbox.runs.holds:LONGEST",
+    "resend": "celery_sharding.pace:RESEND",
+    "slice": "celery_sharding.pace:SLICE",
+    "sweep": "celery_sharding.pace:SWEEP",
 }

@@ -23,5 +23,15 @@ RENAMED = {
     "pecker_outbox_local": "is gone: pecker_worker is a set, {'outbox'}",
     "pecker_outbox_log": "was renamed pecker_outbox_history",
     "pecker_redis_guard": "is gone: the guard is there where the broker is Redis",
+    "sharding_flush": "is gone: a running shard writes its cursor every 0.5 s",
+    "sharding_gate": "is gone: where there are throttle_limits, tasks with throttle="
+    " are asked of throttle's gate; another gate is the option gate= of a task",
+    "sharding_inline_limit": "was renamed sharding_inline_bytes",
+    "sharding_plan_limit": "is gone: a plan may have 1 GB; give a Source",
+    "sharding_resend": "is gone: a message that was not taken is sent again after 10 s",
+    "sharding_slice": "is gone: a ticket runs shards for 1 s and passes itself on",
+    "sharding_sweep": "is gone: the sweeper comes every second",
+    "sharding_sweeper": "is gone: the sweeper is always in the app's schedule",
+    "sharding_unlisted_sources": "is gone: a Source is read if its caller listed it",
 }
 """By old names, each beginning with a verb. In the order of the alphabet."""

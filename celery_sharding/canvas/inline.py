@@ -35,7 +35,7 @@ class Replay:
     """An iterator's items, as often as they are asked for: it is read once.
 
     A signature and its copies may be called several times. What is read is kept: it is
-    no more than sharding_inline_limit lets pass.
+    no more than sharding_inline_bytes lets pass.
     """
 
     def __init__(self, items: Iterator[Any]) -> None:
@@ -129,6 +129,6 @@ def _text(part: list[Any], *, first: int) -> str:
 def _too_large(size: int, limit: float, least: str = "") -> str:
     return (
         f"the items of this call are {least}{size:,} bytes of JSON, more than"
-        f" sharding_inline_limit ({limit:,.0f}): give a Source that says where they are"
+        f" sharding_inline_bytes ({limit:,.0f}): give a Source that says where they are"
         " (KeyRange, File, Query), or make them in pre_process"
     )

@@ -8,7 +8,6 @@ says no more than a list of numbers would.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Self
@@ -20,11 +19,8 @@ from celery_sharding.errors import Misconfigured
 from celery_sharding.layers import MARK as LAYERS
 from celery_sharding.ledger import at
 from celery_sharding.plan.arguments import HEADER, join
-from celery_sharding.settings import ShardingSettings
 from celery_sharding.sources import MARK as SOURCE
 from celery_sharding.sources import KeyRange
-
-logger = logging.getLogger(__name__)
 
 
 class ListedSources:
@@ -77,15 +73,11 @@ def sources_of(app: Celery, task: str, apart: Any) -> Any:
         return apart or ()
     if at(app, role="caller").submissions.is_listed(_ref(task, apart)):
         return apart
-    if not ShardingSettings.read(app.conf).unlisted_sources:
-        message = (
-            f"a message of {task} has a Source that the ledger does not list: code that"
-            " makes a call lists its Sources in pecker_inputs. While callers of an"
-            " older version run, sharding_unlisted_sources = True takes them unseen"
-        )
-        raise Misconfigured(message)
-    logger.warning("sharding: a message of %s has a Source that is not listed", task)
-    return apart
+    message = (
+        f"a message of {task} has a Source that the ledger does not list: code that"
+        " makes a call lists its Sources in pecker_inputs"
+    )
+    raise Misconfigured(message)
 
 
 def joined(

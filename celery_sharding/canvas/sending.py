@@ -135,7 +135,7 @@ def prepared(
     if processor.pre_process is not None:
         return call.args, key
     items, *rest = call.args
-    limit = ShardingSettings.read(app.conf).inline_limit
+    limit = ShardingSettings.read(app.conf).inline_bytes
     return (inline.put(at(app, role="caller"), items, limit=limit), *rest), key
 
 

@@ -140,7 +140,7 @@ class ShardedSignature(Signature):
         if isinstance(self._sources, ListedSources) and _stores(self.app):
             self._sources.listed()  # what JSON would do, but it hides why it cannot
         if self.args and inline.holds(self.args[0]) and _stores(self.app):
-            limit = ShardingSettings.read(self.app.conf).inline_limit
+            limit = ShardingSettings.read(self.app.conf).inline_bytes
             ledger = at(self.app, role="caller")
             items, *rest = self.args
             self["args"] = (inline.put(ledger, items, limit=limit), *rest)

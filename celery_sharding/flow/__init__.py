@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from celery_sharding import pace
 from celery_sharding.flow.outcomes import report_cancelled
 from celery_sharding.flow.progress import report_progress
 from celery_sharding.ledger import Ledger
@@ -25,7 +26,6 @@ from celery_sharding.ledger.upkeep import LiveWorker
 from celery_sharding.messages import queues_of, send_job, send_tickets, wait_of
 from celery_sharding.model import Hold, Outcome, Stage
 from celery_sharding.process import prefix_of
-from celery_sharding.settings import ShardingSettings
 
 
 def serving(app: Any, ledger: Ledger, job: int) -> list[LiveWorker]:
@@ -48,16 +48,15 @@ def advance_job(app: Any, ledger: Ledger, job: int) -> Stage | None:
     Raises DatabaseUnavailable; a broker that is away is logged, and the sweeper sends
     again.
     """
-    settings = ShardingSettings.read(app.conf)
     ledger.tickets.end_expired(job)
     stands = ledger.outcomes.advance(job)
     if stands is None:
         return None
     report_progress(app, ledger, job, stands.stage)
     if stands.stage is Stage.SHARDING:
-        send_open_tickets(app, ledger, job, settings, even=stands.even)
+        send_open_tickets(app, ledger, job, even=stands.even)
     else:
-        send(app, ledger, job, settings)
+        send(app, ledger, job)
     return stands.stage
 
 
@@ -67,11 +66,10 @@ def close(app: Any, ledger: Ledger, hold: Hold) -> Advanced | None:
     What comes after its items is the caller's: no message for that is sent, and the
     ticket is free once the last layer was closed by this (`moved`).
     """
-    settings = ShardingSettings.read(app.conf)
     stands = ledger.outcomes.advance(hold.job, hold)
     if stands is not None and stands.stage is Stage.SHARDING:
         report_progress(app, ledger, hold.job, stands.stage)
-        send_open_tickets(app, ledger, hold.job, settings)
+        send_open_tickets(app, ledger, hold.job)
     return stands
 
 
@@ -79,7 +77,6 @@ def send_open_tickets(
     app: Any,
     ledger: Ledger,
     job: int,
-    settings: ShardingSettings,
     *,
     even: bool = False,
 ) -> int:
@@ -88,13 +85,12 @@ def send_open_tickets(
     ``even``: the job's shards belong to workers, and each ticket goes to one of them.
     """
     slots = ledger.upkeep.slots()
-    resend = settings.resend
     where: dict[str | None, list[tuple[int, int, int]]] = {}
     if even:
-        for one in ledger.placements.to_publish(job, slots=slots, resend=resend):
+        for one in ledger.placements.to_publish(job, slots=slots, resend=pace.RESEND):
             where.setdefault(one.direct_queue, []).append((job, one.ticket, one.seq))
     else:
-        tickets = ledger.tickets.to_publish(job, slots=slots, resend=resend)
+        tickets = ledger.tickets.to_publish(job, slots=slots, resend=pace.RESEND)
         where[None] = [(job, ticket, seq) for ticket, seq in tickets]
     count = sum(map(len, where.values()))
     stands = ledger.outcomes.threshold(job) if count else None
@@ -115,9 +111,9 @@ def send_open_tickets(
     return count
 
 
-def send(app: Any, ledger: Ledger, job: int, settings: ShardingSettings) -> int:
+def send(app: Any, ledger: Ledger, job: int) -> int:
     """Send the messages of the job and of its followers that are due."""
-    due = ledger.outcomes.sending(job, resend=settings.resend)
+    due = ledger.outcomes.sending(job, resend=pace.RESEND)
     for one in due:
         _send(app, ledger, one)
     return len(due)

@@ -16,6 +16,7 @@ from typing import Any
 from celery.app.task import Context
 
 from celery_pecker.kernel.user_code import call_logging_errors
+from celery_sharding import pace
 from celery_sharding.errors import PeckerError
 from celery_sharding.flow.outcomes import stored
 from celery_sharding.ledger import Ledger, at
@@ -23,7 +24,6 @@ from celery_sharding.ledger.outcomes import Threshold
 from celery_sharding.ledger.upkeep import REPORT_INTERVAL
 from celery_sharding.messages import send_notify
 from celery_sharding.model import Stage
-from celery_sharding.settings import ShardingSettings
 
 logger = logging.getLogger(__name__)
 
@@ -145,10 +145,9 @@ def report_progress(app: Any, ledger: Ledger, job: int, stage: Stage) -> None:
         notify(app, stands)
         return
     report(app, stands)
-    resend = ShardingSettings.read(app.conf).resend
     if (
         stands.notified < stands.due
-        and ledger.outcomes.claim_notify(job, resend=resend)
+        and ledger.outcomes.claim_notify(job, resend=pace.RESEND)
         and not notify(app, stands)
     ):
         ledger.outcomes.unsent(job)

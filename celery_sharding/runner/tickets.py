@@ -15,7 +15,7 @@ from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.kernel.user_code import call_logging_errors
-from celery_sharding import flow
+from celery_sharding import flow, pace
 from celery_sharding.errors import DatabaseUnavailable, ProcessorNotRegistered
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.messages import as_called, send_tickets
@@ -36,19 +36,22 @@ SOON = 1.0
 OPEN = (True, 0.0)
 
 
-def admitted(
-    processor: Processor, app: Celery, path: str | None = None
-) -> float | None:
+GATE = "throttle:Gate"
+"""What makes the gate of tasks that have none of their own, called with the app, where
+that has limits."""
+
+
+def admitted(processor: Processor, app: Celery) -> float | None:
     """Return None where shards may run, else the seconds until the next question.
 
-    `path` leads to what makes the gate of tasks that have none of their own. A gate
-    that fails lets pass, and is logged: it is there to be polite.
+    A gate that fails lets pass, and is logged: it is there to be polite.
     """
     database = processor.options.database or _named(processor.throttle)
-    if database is None or (processor.gate is None and path is None):
+    limits = app.conf.get("throttle_limits")
+    if database is None or (processor.gate is None and not limits):
         return None
     passes, retry_in = user_code.call(
-        f"the gate of {processor.name}", OPEN, _ask, processor, database, app, path
+        f"the gate of {processor.name}", OPEN, _ask, processor, database, app
     )
     return None if passes else retry_in
 
@@ -58,12 +61,10 @@ def _named(throttle: object) -> str | None:
     return database if isinstance(database, str) else None
 
 
-def _ask(
-    processor: Processor, database: str, app: Celery, path: str | None
-) -> tuple[bool, float]:
+def _ask(processor: Processor, database: str, app: Celery) -> tuple[bool, float]:
     gate = processor.gate
-    if gate is None and path is not None:
-        gate = processor.gate = symbol_by_name(path)(app)
+    if gate is None:
+        gate = processor.gate = symbol_by_name(GATE)(app)
     if isinstance(gate, type) or not hasattr(gate, "admit"):
         # Made in the process that uses it, not in the one that imports the task.
         gate = processor.gate = gate()
@@ -84,7 +85,7 @@ class Runner:
 
     def __init__(self, app: Any) -> None:
         self._app = app
-        self._settings = ShardingSettings.read(app.conf)
+        self._lease = ShardingSettings.read(app.conf).lease
         self._renewal = HoldRenewal(app)
         self._batches = Batches()
         self._unknown = OnceAMinute(logger, prefix="sharding: ", level=logging.ERROR)
@@ -104,23 +105,19 @@ class Runner:
             seq,
             holder=executor.holder,
             hostname=executor.hostname,
-            lease=self._settings.lease,
+            lease=self._lease,
         )
         if turn is None:
             return "not to be had"
         processor = self._processor(turn)
-        wake = (
-            STRANGE
-            if processor is None
-            else admitted(processor, self._app, self._settings.gate)
-        )
+        wake = STRANGE if processor is None else admitted(processor, self._app)
         if processor is None or wake is not None:
             if processor is None and turn.options.placement is Placement.EVEN:
                 ledger.placements.release_worker(job, executor.hostname)
             ledger.tickets.set_idle(turn.hold, wake)
             return "unknown here" if processor is None else "the gate is closed"
         if shards > 1:
-            flow.send_open_tickets(self._app, ledger, job, self._settings)
+            flow.send_open_tickets(self._app, ledger, job)
         owns_message = shards > 0
         return self._hold(
             ledger, executor, turn, processor, opened, owns_message=owns_message
@@ -136,13 +133,13 @@ class Runner:
         *,
         owns_message: bool,
     ) -> str:
-        lease = turn.options.lease or self._settings.lease
+        lease = turn.options.lease or self._lease
         holding = Holding(
             ledger,
             turn,
             executor=executor,
             lease=lease,
-            flush=min(self._settings.flush, lease / 2),
+            flush=min(pace.FLUSH, lease / 2),
             opened=opened,
         )
         part = Slice(
@@ -157,7 +154,7 @@ class Runner:
         )
         try:
             with self._renewal.keeping(holding, part.hung_item):
-                more = part.run(self._settings.slice)
+                more = part.run(pace.SLICE)
         except BaseException as error:
             if process_end(error) is not None and executor.stops_soon():
                 ledger.close()  # it may have been in the middle of a statement
@@ -184,7 +181,7 @@ class Runner:
 
     def _pass_on(self, ledger: Ledger, turn: Turn) -> str:
         hold = turn.hold
-        if not ledger.tickets.release(hold, resend=self._settings.resend):
+        if not ledger.tickets.release(hold, resend=pace.RESEND):
             return "lost"
         if not send_tickets(
             self._app,

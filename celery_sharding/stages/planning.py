@@ -35,7 +35,7 @@ from celery_sharding.plan.arguments import join
 from celery_sharding.process import holder_name
 from celery_sharding.processor import Processor
 from celery_sharding.settings import ShardingSettings
-from celery_sharding.spool import Spool
+from celery_sharding.spool import PLAN_BYTES, Spool
 from celery_sharding.stages.leases import LeaseRenewal, judged, leaving, retrying
 
 logger = logging.getLogger(__name__)
@@ -171,8 +171,7 @@ def plan(
         stopping=lambda: worker is not None and worker.stopping,
         end=interruption.end,
     )
-    limit = ShardingSettings.read(app.conf).plan_limit
-    with leaving(ledger, turn.job, turn.epoch), Spool(limit) as spool, renewal:
+    with leaving(ledger, turn.job, turn.epoch), Spool(PLAN_BYTES) as spool, renewal:
         call = _Call(app, processor, turn, ledger, interruption)
         failure = call_logging_errors(
             f"PreProcess of {turn.task} ({task_id})",

@@ -72,7 +72,6 @@ class Shop:
             "pecker_dsn": self.dsn,
             "pecker_worker": ["scheduler"],
             "worker_prefetch_multiplier": 1,
-            "sharding_flush": 0.2,
         }
         code = APP.format(broker=redis.url, conf=conf)
         (self.folder / "shop.py").write_text(code)

@@ -97,11 +97,11 @@ GUARDS = (
         f"{SWEEP}::test_jobs_whose_tickets_rest_take_no_sweep_from_others",
     ),
     Guard(
-        "sharding: a job's option throttle asks the gate of the settings",
+        "sharding: a job's option throttle asks the gate of the app",
         "    database = processor.options.database or _named(processor.throttle)\n",
         "    database = processor.options.database\n",
         "tests/integration/sharding/runner/test_releasing_tickets.py"
-        "::test_the_option_throttle_asks_the_gate_of_the_settings",
+        "::test_the_option_throttle_asks_the_gate_of_the_app",
     ),
     # Tickets: one holder each, and no more of them than the concurrency
     Guard(
@@ -464,8 +464,8 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: the lease is kept while PreProcess runs",
-        "Spool(limit) as spool, renewal:",
-        "Spool(limit) as spool:",
+        "Spool(PLAN_BYTES) as spool, renewal:",
+        "Spool(PLAN_BYTES) as spool:",
         f"{PLANNING}::test_the_lease_is_kept_while_pre_process_runs",
     ),
     Guard(

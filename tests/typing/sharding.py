@@ -31,7 +31,7 @@ from celery_sharding import (
 )
 
 app = Celery("proj")
-sharding = Sharding(app, lease=10.0, inline_limit=500_000)
+sharding = Sharding(app, lease=10.0, inline_bytes=500_000)
 
 # A task
 

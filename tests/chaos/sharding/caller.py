@@ -14,6 +14,7 @@ import sys
 from celery import chain
 
 from celery_pecker.kernel.clock import new_id, pause
+from tests import constants
 from tests.chaos.sharding.app import (
     CHAINED,
     INLINE,
@@ -29,6 +30,7 @@ from tests.chaos.sharding.app import (
 OPEN = 6
 """Jobs that all callers together leave open."""
 READY = "calling"
+constants.take()
 NOT_ENDED = "select count(*) from pecker_jobs where stage <> 'ended'"
 
 

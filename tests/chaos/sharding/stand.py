@@ -15,6 +15,7 @@ from kombu import Connection, Queue
 from celery_pecker.testing import eventually
 from example_project.processes import ProcessContainer
 from tests.chaos.sharding.tables import TABLES, ask, next_queue
+from tests.constants import constants
 
 APP = "tests.chaos.sharding.app"
 ROOT = Path(__file__).parents[3]
@@ -65,10 +66,6 @@ class Stand:
             "worker_prefetch_multiplier": 1,
             "pecker_dsn": dsn,
             "sharding_lease": LEASE,
-            "sharding_sweep": 0.5,
-            "sharding_resend": 2.0,
-            "sharding_flush": 0.2,
-            "sharding_slice": 0.5,
         }
         ask(dsn, TABLES)
         self.actors = [
@@ -146,5 +143,6 @@ class Stand:
                 "PECKER_CHAOS_CONF": json.dumps(conf),
                 "PECKER_CHAOS_ROLE": role,
                 "PECKER_CHAOS_FOLDER": str(self.folder),
+                **constants(sweep=0.5, resend=2.0, flush=0.2, slice=0.5),
             },
         )

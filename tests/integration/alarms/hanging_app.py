@@ -30,8 +30,6 @@ def make(conf: dict[str, Any]) -> Celery:
     app.conf.update(
         pecker_alarms={"job_hangs": {"after": 6.0}, "job_late": {"after": 2.0}},
         sharding_lease=2.0,
-        sharding_flush=0.1,
-        sharding_slice=60.0,
         worker_prefetch_multiplier=1,
         task_ignore_result=True,
         broker_connection_retry_on_startup=True,

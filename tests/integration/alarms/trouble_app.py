@@ -43,7 +43,6 @@ app.conf.update(
         "observer_host": {"after": 0.0},
         "observer_notices": {"count": 1},
     },
-    sharding_sweep=0.5,
     pecker_gate="throttle.gate.schedules:gate",
     throttle_limits={"main": 100},
     throttle_estimator="fast",

@@ -62,7 +62,7 @@ class Stand:
             cwd=ROOT,
             env={
                 whole_app.CONF: json.dumps({**self._conf, **conf}),
-                **constants(longest_hold=5.0),
+                **constants(longest_hold=5.0, resend=2.0),
             },
         )
         self.workers.append(process)

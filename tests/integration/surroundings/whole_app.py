@@ -39,7 +39,6 @@ def make(conf: dict[str, Any]) -> Whole:
         pecker_worker={"scheduler", "observers"},
         pecker_observers_capacity=10,
         pecker_outbox_backoff=5.0,
-        sharding_resend=2.0,
         task_ignore_result=True,
         worker_prefetch_multiplier=1,
         broker_connection_retry_on_startup=True,

@@ -11,13 +11,8 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_sharding.settings import ShardingSettings
 
 BOUNDS = {
-    "inline_limit": (0, 1_000_000_000),
-    "plan_limit": (0, 1_000_000_000_000),
-    "slice": (0.05, 3_600),
+    "inline_bytes": (0, 1_000_000_000),
     "lease": (1, 3_600),
-    "flush": (0.05, 60),
-    "sweep": (0.2, 60),
-    "resend": (1, 3_600),
     "retention": (0, 3_650 * 86_400),
 }
 
@@ -44,22 +39,14 @@ def test_nothing_needs_to_be_set() -> None:
 def test_all_settings_are_read() -> None:
     """Each under its lower-case name; None is as good as not given."""
     given: dict[str, Any] = {
-        "inline_limit": 5_000,
-        "plan_limit": 5_000,
-        "slice": 2,
+        "inline_bytes": 5_000,
         "lease": 30.0,
-        "flush": 0.25,
-        "sweep": 5,
-        "resend": 20,
         "retention": 86_400,
-        "gate": "throttle:Gate",
-        "sweeper": False,
-        "unlisted_sources": True,
     }
     assert {*given} == {*ShardingSettings.__dataclass_fields__}, "one is not tried"
     found = read(**{f"sharding_{name}": value for name, value in given.items()})
     assert {name: getattr(found, name) for name in given} == given
-    assert read(sharding_slice=None) == ShardingSettings()
+    assert read(sharding_lease=None) == ShardingSettings()
 
 
 def test_a_misspelt_one_is_refused_by_name() -> None:
@@ -67,7 +54,7 @@ def test_a_misspelt_one_is_refused_by_name() -> None:
     said = refused(sharding_leese=3)
     assert said.startswith("sharding_leese is not a setting of celery_sharding")
     assert "did you mean 'sharding_lease'" in said
-    assert "allowed are sharding_flush" in refused(sharding_wxyz=3)
+    assert "allowed are sharding_inline_bytes" in refused(sharding_wxyz=3)
 
 
 @pytest.mark.parametrize("name", [*BOUNDS])
@@ -81,23 +68,18 @@ def test_a_number_outside_its_bounds_is_refused(name: str) -> None:
         assert repr(wrong) in said
 
 
-def test_the_sweeper_is_wanted_or_not() -> None:
-    """Nothing between."""
-    assert "sharding_sweeper must be True or False" in refused(sharding_sweeper=1)
-
-
 def test_a_namespace_is_taken_off() -> None:
     """As Celery does for its own settings."""
 
     class Conf:
-        SHOP_SHARDING_SLICE = 3.0
-        SHOP_SHARDING_SLISE = 3.0
+        SHOP_SHARDING_LEASE = 3.0
+        SHOP_SHARDING_LEESE = 3.0
 
     app = Celery("shop", set_as_current=False)
     app.config_from_object(Conf(), namespace="SHOP")
-    with pytest.raises(Misconfigured, match="SHARDING_SLISE is not a setting"):
+    with pytest.raises(Misconfigured, match="SHARDING_LEESE is not a setting"):
         ShardingSettings.read(app.conf)
-    del Conf.SHOP_SHARDING_SLISE
+    del Conf.SHOP_SHARDING_LEESE
     app = Celery("shop", set_as_current=False)
     app.config_from_object(Conf(), namespace="SHOP")
-    assert ShardingSettings.read(app.conf).slice == 3.0
+    assert ShardingSettings.read(app.conf).lease == 3.0

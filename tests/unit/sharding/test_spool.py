@@ -44,10 +44,10 @@ def test_a_large_plan_lies_in_a_file() -> None:
 
 
 def test_more_than_the_limit_is_refused() -> None:
-    """The error says what allows more."""
+    """The error says what else there is."""
     plan = (Planned(layer=0, count=1, body=b"j" * 100) for _ in range(100))
     with (
         Spool(1_000) as spool,
-        pytest.raises(PlanLimitExceeded, match="sharding_plan_limit = 1000 bytes"),
+        pytest.raises(PlanLimitExceeded, match="more than the 1000 bytes"),
     ):
         spool.take(plan)

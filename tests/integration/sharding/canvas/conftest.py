@@ -32,7 +32,7 @@ def app(dsn: str, redis_url: str, queue_name: str) -> Iterator[Celery]:
         task_default_queue=queue_name,
         broker_transport_options={"socket_connect_timeout": 2},
         task_publish_retry_policy={"max_retries": 0},
-        sharding_inline_limit=20_000,
+        sharding_inline_bytes=20_000,
     )
     yield made
     made.close()

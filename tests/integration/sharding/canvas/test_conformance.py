@@ -104,7 +104,7 @@ def scene(
             "worker_prefetch_multiplier": 1,
             "pecker_dsn": dsn,
             "pecker_worker": ["scheduler"],
-            "sharding_inline_limit": 20_000,
+            "sharding_inline_bytes": 20_000,
         }
         options = ["-P", pool]
         with playing(

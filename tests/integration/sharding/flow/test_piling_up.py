@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Call to deprecated setex")
 
 ROUNDS = 60
 APART = 12.0
-"""Seconds between two sweeps: more than sharding_resend."""
+"""Seconds between two sweeps: more than RESEND."""
 
 
 @pytest.fixture(autouse=True)

@@ -513,25 +513,14 @@ def test_workers_that_are_schedulers_sweep_on_a_thread(dsn: str) -> None:
     made.conf.update(
         pecker_dsn=dsn,
         pecker_worker={"scheduler"},
-        sharding_sweep=2.5,
         beat_schedule={PURGE: {"task": PURGE, "schedule": 60.0}},
     )
     Sharding(made)
     made.finalize()
     assert made.conf.beat_schedule == {
         PURGE: {"task": PURGE, "schedule": 60.0},
-        SWEEP: {"task": SWEEP, "schedule": 2.5, "pecker": {"run": "local"}},
+        SWEEP: {"task": SWEEP, "schedule": 1.0, "pecker": {"run": "local"}},
     }
-    made.close()
-
-
-def test_the_sweeper_can_be_left_out(dsn: str) -> None:
-    """For apps that another one sweeps for."""
-    made = Celery("own", broker="memory://", set_as_current=False)
-    made.conf.update(pecker_dsn=dsn, sharding_sweeper=False)
-    Sharding(made)
-    made.finalize()
-    assert not made.conf.beat_schedule
     made.close()
 
 

@@ -19,6 +19,7 @@ from psycopg.rows import tuple_row
 from celery_pecker.testing import eventually
 from celery_sharding.ledger import at
 from example_project.processes import ProcessContainer
+from tests.constants import constants
 from tests.integration.sharding.placement import placed_app
 
 ROOT = Path(__file__).parents[4]
@@ -64,7 +65,10 @@ class Cluster:
             ],
             name=name,
             cwd=ROOT,
-            env={placed_app.CONF: json.dumps(self.conf)},
+            env={
+                placed_app.CONF: json.dumps(self.conf),
+                **constants(flush=0.1, sweep=0.5),
+            },
         )
         self._stack.callback(process.remove)
         process.start()

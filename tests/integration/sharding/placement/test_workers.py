@@ -31,8 +31,6 @@ def cluster(servers: Servers) -> Iterator[Make]:
                 "worker_direct": True,
                 "pecker_dsn": servers.dsn,
                 "pecker_worker": ["scheduler"],
-                "sharding_flush": 0.1,
-                "sharding_sweep": 0.5,
                 "sharding_lease": 3.0,
                 **settings,
             }

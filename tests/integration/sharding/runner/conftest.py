@@ -9,6 +9,7 @@ import pytest
 from celery import Celery
 
 from celery_pecker.kernel.clock import new_tag
+from celery_sharding import pace
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Options
 from celery_sharding.processor import Processor
@@ -22,11 +23,11 @@ Register = Callable[..., Processor]
 def app(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Celery]:
     """Give an app that has no broker to speak of; its worker is never to stop."""
     monkeypatch.setattr(shard_worker, "SOON", 0.0)
+    monkeypatch.setattr(pace, "SLICE", 5.0)
+    monkeypatch.setattr(pace, "FLUSH", 0.05)
     app = Celery("runner-tests", broker="memory://", set_as_current=False)
     app.conf.update(
         pecker_dsn=dsn,
-        sharding_slice=5.0,
-        sharding_flush=0.05,
         task_default_queue=new_tag(),  # brokers in memory are the process' own
     )
     yield app

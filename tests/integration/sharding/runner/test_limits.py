@@ -10,6 +10,7 @@ import pytest
 from celery import Celery
 
 from celery_pecker.testing import eventually
+from celery_sharding import pace
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.model import Code
 from celery_sharding.runner import Shard, Stop, hold_renewal, work
@@ -56,11 +57,15 @@ def test_an_item_that_takes_too_long_is_struck_and_alone_reported(
 
 
 def test_items_that_are_quick_may_take_longer_together(
-    app: Celery, ledger: Ledger, register: Register, planned: Planner
+    app: Celery,
+    ledger: Ledger,
+    register: Register,
+    planned: Planner,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The time is each item's own, also between two writes."""
     register_process(app, "here", "solo")
-    app.conf.sharding_flush = 10.0
+    monkeypatch.setattr(pace, "FLUSH", 10.0)
 
     def process(shard: Shard) -> None:
         for item in shard:

@@ -11,6 +11,7 @@ import pytest
 from celery import Celery
 
 from celery_pecker.kernel.clock import SYSTEM
+from celery_sharding import pace
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.shards import Shards
@@ -106,11 +107,17 @@ def shut(app: Celery) -> Shut:
 
 
 @pytest.mark.parametrize("option", ["orders", ("orders", "acme")])
-def test_the_option_throttle_asks_the_gate_of_the_settings(
-    app: Celery, ledger: Ledger, register: Register, planned: Planner, option: Any
+def test_the_option_throttle_asks_the_gate_of_the_app(
+    app: Celery,
+    ledger: Ledger,
+    register: Register,
+    planned: Planner,
+    option: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A task says as any other which database it touches, and needs no lambda."""
-    app.conf.sharding_gate = f"{__name__}:shut"
+    monkeypatch.setattr("celery_sharding.runner.tickets.GATE", f"{__name__}:shut")
+    app.conf.throttle_limits = {"orders": 100}
     register(double, throttle=option)
     ready = planned()
     assert work(app, ready.job, 1, 0) == "the gate is closed"
@@ -128,10 +135,14 @@ def test_a_gate_that_fails_lets_pass(
 
 
 def test_a_slice_ends_between_shards_and_the_ticket_is_passed_on(
-    app: Celery, ledger: Ledger, register: Register, planned: Planner
+    app: Celery,
+    ledger: Ledger,
+    register: Register,
+    planned: Planner,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """At least one shard is run; the message names the number of the hold."""
-    app.conf.sharding_slice = 0.05
+    monkeypatch.setattr(pace, "SLICE", 0.05)
     register(double)
     ready = planned(((1,) * 20,))
     later = count()

@@ -24,6 +24,7 @@ from celery_sharding.model import Cut, Job, Options
 from celery_sharding.plan import stored
 from celery_sharding.processor import Processor
 from celery_sharding.sources import KeyRange
+from celery_sharding.stages import planning
 from celery_sharding.stages.planning import plan
 from tests.integration.sharding.conftest import Time
 
@@ -351,10 +352,14 @@ def test_pre_process_that_waits_is_ended_at_its_deadline(
 
 @pytest.mark.parametrize("how", [{}, {"cut": Cut.HASH}], ids=["contiguous", "hash"])
 def test_a_plan_is_no_larger_than_it_may_be(
-    app: Celery, ledger: Ledger, submitted: Submit, how: dict[str, Any]
+    app: Celery,
+    ledger: Ledger,
+    submitted: Submit,
+    how: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An endless generator filled the disk; cut by hash, the memory."""
-    app.conf.sharding_plan_limit = 10_000
+    monkeypatch.setattr(planning, "PLAN_BYTES", 10_000)
     yielded: list[str] = []
 
     def pre_process(job: Job) -> Iterator[str]:
@@ -365,7 +370,7 @@ def test_a_plan_is_no_larger_than_it_may_be(
     assert plan(app, processor(pre_process), submitted(size=(1, 10), **how))
     kind, message = reason(ledger)
     assert kind == "PlanLimitExceeded"
-    assert "sharding_plan_limit = 10000 bytes" in message
+    assert "the 10000 bytes that a plan may have" in message
     assert len(yielded) < 20_000
 
 

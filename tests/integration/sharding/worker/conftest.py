@@ -18,6 +18,7 @@ from psycopg.rows import tuple_row
 from celery_pecker.testing import eventually
 from celery_sharding.ledger import at
 from example_project.processes import ProcessContainer
+from tests.constants import constants
 from tests.integration.sharding.disconnect import disconnect
 from tests.integration.sharding.worker import jobs_app
 
@@ -29,6 +30,7 @@ class Jobs:
     """An app, its workers, and the tables."""
 
     def __init__(self, conf: dict[str, Any], stack: ExitStack) -> None:
+        self._env = constants(flush=0.1, sweep=0.5, **conf.pop("constants", {}))
         self.conf = conf
         self.app: Celery = jobs_app.make(conf)
         self.note: Any = self.app.tasks["jobs.note"]
@@ -53,7 +55,7 @@ class Jobs:
             ],
             name="worker",
             cwd=ROOT,
-            env={jobs_app.CONF: json.dumps(self.conf)},
+            env={jobs_app.CONF: json.dumps(self.conf), **self._env},
         )
         self._stack.callback(process.remove)
         process.start()
@@ -98,8 +100,6 @@ def jobs(dsn: str, redis_url: str, queue_name: str) -> Iterator[Callable[..., Jo
                 "worker_prefetch_multiplier": 1,
                 "pecker_dsn": dsn,
                 "pecker_worker": ["scheduler"],
-                "sharding_flush": 0.1,
-                "sharding_sweep": 0.5,
                 **settings,
             }
             return Jobs(conf, stack)

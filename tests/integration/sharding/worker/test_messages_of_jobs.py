@@ -23,7 +23,7 @@ def test_post_holds_no_message_and_a_time_limit_fails_its_job_once(
     jobs: Callable[..., Jobs], redis_url: str
 ) -> None:
     """RabbitMQ ends the consumer that holds one for long; errbacks are called once."""
-    made = jobs(task_time_limit=5.0, sharding_lease=2.0, sharding_resend=1.0)
+    made = jobs(task_time_limit=5.0, sharding_lease=2.0, constants={"resend": 1.0})
     made.worker("-P", "prefork", "-c", "1")
     posted: Any = made.app.tasks["jobs.posted"]
     blamed: Any = made.app.tasks["jobs.blamed"]

@@ -21,7 +21,7 @@ def test_an_item_has_the_headers_and_properties_of_its_job(
     jobs: Callable[..., Jobs],
 ) -> None:
     """Whichever message its shard was run by; a base of the task reads them."""
-    made = jobs(sharding_slice=0.05)
+    made = jobs(constants={"slice": 0.05})
     made.worker("-P", "solo")
     job: Any = sharded(made.app.tasks["jobs.user"].s(), [1, 2, 3], size=(1, 1))
     result = job.apply_async(user="ann", headers={"trace": "of the call"})

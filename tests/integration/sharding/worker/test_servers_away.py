@@ -29,7 +29,7 @@ Make = Callable[..., Jobs]
 ITEMS = [*range(200)]
 BRIEF: dict[str, Any] = {
     "sharding_lease": 2.0,
-    "sharding_resend": 1.0,
+    "constants": {"resend": 1.0},
     "pecker_database_timeout": 1.0,
 }
 

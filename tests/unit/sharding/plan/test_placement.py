@@ -139,5 +139,5 @@ def test_shards_that_are_dealt_are_bounded() -> None:
     """How many there are is known at the end only: an endless iterator has none."""
     endless = iter(lambda: "an item", None)
     options = Options(placement=Placement.EVEN, size=(1, 10))
-    with pytest.raises(PlanLimitExceeded, match="sharding_plan_limit = 10000 bytes"):
+    with pytest.raises(PlanLimitExceeded, match="more than the 10000 bytes"):
         [*cut(endless, options, 2, owners=["a", "b"], limit=10_000)]
