@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from celery_pecker.surfaces.findings.view import CAUSES, NOW
 from celery_pecker.surfaces.views.alarms import ALARMS
 from celery_pecker.surfaces.views.audit import AUDIT
 from celery_pecker.surfaces.views.model import Column, Figure, Measure, Table
@@ -28,6 +29,7 @@ MARK = "<!-- printed by docs/vocabulary.py: change the views -->\n"
 PRINTED = re.compile(re.escape(MARK) + r".*?(?=\n## Forms\n)", re.DOTALL)
 Part = tuple[str, Sequence[Figure], Sequence[Table], Sequence[Measure]]
 PARTS: Sequence[Part] = (
+    (NOW.title, (), (CAUSES,), ()),
     (SCHEDULES.title, SCHEDULES.figures, SCHEDULES.tables, SCHEDULES.measures),
     ("Stored schedules", (), (STORED, CHANGES), ()),
     *(

@@ -79,6 +79,18 @@ where session.pid <> pg_backend_pid()
 order by session.xact_start
 limit 5
 
+/* celery_pecker:examine_ahead */
+-- How far fencing tokens lie ahead of the clock: each is at least the clock of its claim.
+with {clock}
+select greatest(coalesce(max(task.epoch), 0) - max({us(clock.now)}), 0)
+from clock left join {schema}.pecker_tasks as task on true
+
+/* celery_pecker:end_session */
+-- Ends a session that was seen: not a younger one under its number.
+select pg_terminate_backend(session.pid)
+from pg_stat_activity as session
+where session.pid || '.' || {us(session.backend_start)} = %(key)s
+
 /* celery_pecker:examine_tables */
 -- How the tables are doing that each slot writes to.
 select class.relname as name,

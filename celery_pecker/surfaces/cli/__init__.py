@@ -2,6 +2,7 @@
 
 ``context`` is what every command works with. A command is imported when it is called.
 
+    now                  what is wrong, causes first; also without any command
     migrate              the tables
     tasks, next          what there is and when it is due
     explain              why a task did not run
@@ -51,6 +52,7 @@ COMMANDS = {
     "observe": "celery_pecker.surfaces.cli.observe:observe",
     "next": "celery_pecker.surfaces.cli.upcoming:next_",
     "observers": "celery_pecker.surfaces.cli.observers:observers",
+    "now": "celery_pecker.surfaces.cli.now:now",
     "once": "celery_pecker.surfaces.cli.schedules_edit:once",
     "outbox": "celery_pecker.surfaces.cli.outbox:outbox",
     "pause": "celery_pecker.surfaces.cli.actions:pause",
@@ -67,5 +69,6 @@ pecker = LazyGroup(
     "pecker",
     summary="Schedules that keep their pace whatever dies.",
     commands=COMMANDS,
+    usual="now",
     needs={"flower": "flower"},
 )

@@ -53,8 +53,8 @@ class Context(DatabaseContext):
     def close(self) -> None:
         """Close the connections."""
         super().close()
-        if "schedules" in vars(self):
-            self.schedules.close()
+        if "project" in vars(self):
+            self.project.close()
 
     def hint(self, error: Exception) -> str:
         """Return names of entries that an unknown one may have meant."""
@@ -80,10 +80,10 @@ class Context(DatabaseContext):
         """The reader of the tables."""
         return self.project.overview
 
-    @cached_property
+    @property
     def schedules(self) -> Schedules:
         """The stored schedules of the app."""
-        return Schedules(self.app)
+        return self.project.schedules
 
     @property
     def declared(self) -> dict[str, Entry]:
@@ -136,6 +136,7 @@ INSTANTS = {
     "next_us",
     "now_us",
     "seen_us",
+    "since_us",
     "started_us",
 }
 """Fields that are instants; the other ``_us`` are lengths of time."""

@@ -46,6 +46,7 @@ class LazyGroup(DYMGroup):
         commands: Name of a command to ``module:attribute``.
         needs: Name of a command to a distribution's module without which the command
             is not there.
+        usual: The command that is called where none is named.
 
     """
 
@@ -56,10 +57,19 @@ class LazyGroup(DYMGroup):
         summary: str,
         commands: Mapping[str, str],
         needs: Mapping[str, str] | None = None,
+        usual: str = "",
     ) -> None:
         super().__init__(name=name, help=summary)
+        self._usual = usual
         self._places = commands
         self._needs = needs or {}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Call the usual command where none is named: nothing but options of it."""
+        named = args and not args[0].startswith("-")
+        if self._usual and not named and not {*ctx.help_option_names} & {*args}:
+            args = [self._usual, *args]
+        return cast("list[str]", super().parse_args(ctx, args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""

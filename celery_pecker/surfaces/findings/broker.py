@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 from celery import Celery
 from redis.exceptions import ResponseError
 
+from celery_pecker.kernel.declared import suggestion
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.engine.model import Entry, RunMode
 from celery_pecker.surfaces.findings.model import Finding, fail, ok, warn
-from celery_pecker.surfaces.findings.project import Project
+from celery_pecker.surfaces.findings.project import Project, Scheduled, named
 from celery_pecker.surfaces.findings.timeouts import bounded
 
 LOOK = 1.0
@@ -20,26 +22,58 @@ CONNECT = 3.0
 """Seconds on top for the broker."""
 VISIBILITY = 3_600
 """Seconds: kombu's default for Redis."""
+CELERYS = "celery."
+"""Begins the names of Celery's own tasks, which no worker lists."""
 COOPERATIVE = {"thread": "threads", "eventlet": "eventlet"}
 """Pools that cannot end a run that does not look; as in Celery's module names."""
 
 
+class Replies(NamedTuple):
+    """What a broker and its workers answered."""
+
+    kind: str
+    info: Mapping[str, Any]
+    stats: Mapping[str, Any]
+    """Of each worker."""
+    queues: Mapping[str, Sequence[Mapping[str, Any]]]
+    """That each worker takes messages from."""
+    tasks: Mapping[str, Sequence[str]]
+    """That each worker knows."""
+
+
+def ask(app: Celery) -> Replies | None:
+    """Return what they answer; None: the broker gives none."""
+    reply = bounded(CONNECT, _ask, app)
+    if reply is None:
+        return None
+    names = ("stats", "active_queues", "registered")
+    with ThreadPoolExecutor(len(names)) as threads:
+        replies = threads.map(
+            lambda name: bounded(CONNECT + LOOK, _inspect, app, name) or {}, names
+        )
+        return Replies(*reply, *replies)
+
+
 def examine(project: Project) -> Iterator[Finding]:
     """Yield what is found."""
+    yield from judged(project, ask(project.app))
+
+
+def judged(project: Project, replies: Replies | None) -> Iterator[Finding]:
+    """Judge what broker and workers answered."""
     app = project.app
     entries = [*project.declared.values()]
     where = _named(app)
-    reply = bounded(CONNECT, _ask, app)
-    if reply is None:
+    if replies is None:
         yield fail(
             "broker",
             f"{where} gave no answer within {CONNECT:g} s, or refused",
             "see that broker_url is reached from here",
         )
         return
-    kind, info = reply
-    yield ok("broker", f"{where}: {kind} {info.get('version', '')}".strip())
-    if kind == "redis":
+    info = replies.info
+    yield ok("broker", f"{where}: {replies.kind} {info.get('version', '')}".strip())
+    if replies.kind == "redis":
         yield writes(info.get("writes"))
         yield scripts(info.get("scripts"))
         yield eviction(info)
@@ -49,8 +83,10 @@ def examine(project: Project) -> Iterator[Finding]:
             longest(entries),
             late=bool(app.conf.task_acks_late),
         )
-    stats = bounded(CONNECT + LOOK, _stats, app)
-    yield from pools(stats or {}, entries)
+    yield from pools(replies.stats, entries)
+    scheduled = project.scheduled
+    yield from untaken(replies.queues, scheduled)
+    yield from unknown(replies.tasks, scheduled)
 
 
 def _named(app: Celery) -> str:
@@ -107,10 +143,50 @@ def scripts(refusal: str | None) -> Finding:
     )
 
 
-def _stats(app: Celery) -> dict[str, Any]:
+def _inspect(app: Celery, name: str) -> dict[str, Any]:
     with app.connection_for_write(connect_timeout=CONNECT) as connection:
         inspect = app.control.inspect(timeout=LOOK, connection=connection)
-        return inspect.stats() or {}
+        return getattr(inspect, name)() or {}
+
+
+def untaken(
+    replies: Mapping[str, Sequence[Mapping[str, Any]]], entries: Sequence[Scheduled]
+) -> Iterator[Finding]:
+    """Judge whether a worker takes each queue that entries are sent to. Pure."""
+    taken = {str(queue.get("name")) for of in replies.values() for queue in of}
+    waiting: dict[str, list[str]] = {}
+    for one in entries:
+        if taken and one.queue not in taken:
+            waiting.setdefault(one.queue, []).append(one.name)
+    for queue, names in waiting.items():
+        yield fail(
+            f"queue {queue}",
+            f"no worker takes the queue {queue!r}: {named(names)}"
+            f" {'waits' if len(names) == 1 else 'wait'} in it",
+            f"start a worker for it: celery -A proj worker -Q {queue}",
+            act="take",
+            about=queue,
+        )
+
+
+def unknown(
+    replies: Mapping[str, Sequence[str]], entries: Sequence[Scheduled]
+) -> Iterator[Finding]:
+    """Judge whether a worker knows each task that is scheduled. Pure."""
+    known = {task.partition(" ")[0] for of in replies.values() for task in of}
+    of_task: dict[str, list[str]] = {}
+    for one in entries:
+        if known and one.task not in known and not one.task.startswith(CELERYS):
+            of_task.setdefault(one.task, []).append(one.name)
+    for task, names in of_task.items():
+        yield fail(
+            f"task {task}",
+            f"no worker knows the task {task!r} of {named(names)}"
+            f"{suggestion(task, known)}",
+            "start workers with the code that has it, or name the task that it is now",
+            act="pause" if len(names) == 1 else "",
+            about=names[0] if len(names) == 1 else "",
+        )
 
 
 def eviction(info: Mapping[str, Any]) -> Finding:

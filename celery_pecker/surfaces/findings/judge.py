@@ -122,7 +122,7 @@ def locks(sessions: Sequence[LockingSession]) -> Iterator[Finding]:
     for one in sessions:
         yield fail(
             f"locks of {one.pid}",
-            f"locked rows: claims pass over what is held for {duration(one.age)} by"
+            f"claims pass over rows that are held for {duration(one.age)} by"
             f" {one.words}",
             one.end,
             since_us=one.since_us,

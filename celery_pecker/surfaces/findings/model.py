@@ -15,6 +15,37 @@ class Grade(StrEnum):
     FAIL = "fail"
 
 
+TITLES = {
+    "settings": "The settings are wrong",
+    "database": "PostgreSQL cannot be used",
+    "schema": "The tables are not up to date",
+    "rights": "A right is missing",
+    "locks": "Rows are locked",
+    "held snapshots": "A transaction holds back the clean-up",
+    "broker": "The broker is away",
+    "redis writes": "Redis takes no messages",
+    "schedulers": "No scheduler is alive",
+    "clock step": "The clock of the database stepped back",
+    "clock": "Clocks differ",
+    "queue": "No worker takes a queue",
+    "task": "No worker knows a task",
+    "declarations": "Schedulers declare different schedules",
+    "unreadable": "A stored schedule cannot be read",
+    "overdue": "Entries are overdue",
+    "unclaimed": "Entries that no scheduler claims",
+    "unsent": "Slots are not sent",
+    "failing": "Runs fail",
+    "unreported": "Messages that no worker reports of",
+    "paused": "Paused entries",
+    "jobs wait": "Sharded jobs stand still",
+    "jobs failed": "Sharded jobs failed",
+    "parked": "Parked messages",
+    "observers parked": "Parked observers",
+    "observers hosts": "Hosts of observers died",
+}
+"""What stands above a finding, by the beginning of its check."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One thing that was found."""
@@ -33,8 +64,22 @@ class Finding:
     """What the act is done to, as it is called with."""
     opens: str = ""
     """Which page of ours shows more: its address."""
+    under: str = ""
+    """The cause that it follows from, where it stands in a list behind it."""
     consequences: tuple[Finding, ...] = ()
     """What it has made wrong."""
+
+    @property
+    def state(self) -> str:
+        """Return how bad it is, for people."""
+        return {Grade.OK: "well", Grade.WARN: "worth a look"}.get(self.grade, "wrong")
+
+    @property
+    def title(self) -> str:
+        """Return what people call it."""
+        known = (words for name, words in TITLES.items() if self.check.startswith(name))
+        wrong = self.grade is Grade.FAIL or self.check == "paused"
+        return next(known, self.check) if wrong else self.check
 
 
 def ok(check: str, text: str) -> Finding:

@@ -13,12 +13,12 @@ UNRUN = ("unreported", "jobs wait")
 """What was sent, and nobody runs."""
 RUNS = ("failing", "jobs failed", "observers parked")
 ROOTS: Sequence[tuple[str, tuple[str, ...]]] = (
+    ("locks", ("held snapshots", "database", *STANDS)),
     ("settings", ("declarations", *STANDS)),
     ("database", ("outbox",)),
     ("schema", ("rights", "owner", "table", *STANDS, *UNRUN)),
     ("rights", (*STANDS, *UNRUN)),
     ("owner", ("schedulers", *STANDS)),
-    ("locks", ("held snapshots", "database", *STANDS)),
     ("broker", ("workers", "observers unsent", *STANDS, *UNRUN, *RUNS)),
     ("redis writes", ("workers", "observers unsent", *STANDS, *UNRUN, *RUNS)),
     ("schedulers", STANDS),

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from celery_pecker.alarms.kinds import KINDS, Rule
+from celery_pecker.alarms.kinds import KINDS, Kind, Rule
+from celery_pecker.alarms.model import Finding as Subject
 from celery_pecker.alarms.tables import found
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
-from celery_pecker.schedules import Schedules
+from celery_pecker.kernel.lease import SECOND, SLACK
 from celery_pecker.schedules.overview.reader import OVERDUE_TIMEOUT
 from celery_pecker.surfaces.findings.model import Finding, fail, warn
 from celery_pecker.surfaces.findings.pace import overdue
-from celery_pecker.surfaces.findings.project import Project
-from celery_pecker.surfaces.views.phrases import count, plural, span
+from celery_pecker.surfaces.findings.project import Project, named
+from celery_pecker.surfaces.views.phrases import plural, span
 
 TROUBLE = "schedules?order=state"
 """The page of entries, those in trouble first."""
-NAMED = 3
-"""Names that stand in a sentence."""
 MOST = 1_000
-"""Stored schedules among which those that cannot be read are looked for."""
+"""Names of paused entries that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +107,8 @@ def examine(project: Project) -> Iterator[Finding]:
 
 def _rows(database: Database, symptom: Symptom) -> Iterator[Finding]:
     kind = KINDS[symptom.kind]
-    terms = kind.terms
-    rows = found(
-        database,
-        kind.finds[0],
-        now=None,
-        after=terms.after,
-        count=terms.count,
-        within=terms.within,
-    )
-    if rows:
-        first = kind.text(Rule(name="", kind=kind, terms=terms), rows[0])
+    if rows := found_by(database, kind):
+        first = kind.text(Rule(name="", kind=kind, terms=kind.terms), rows[0])
         names = named([one.subject for one in rows])
         began = [to_us(one.since) for one in rows if one.since is not None]
         yield fail(
@@ -131,6 +121,19 @@ def _rows(database: Database, symptom: Symptom) -> Iterator[Finding]:
         )
 
 
+def found_by(database: Database, kind: Kind) -> Sequence[Subject]:
+    """Return what an alarm of the kind would ring for, by its usual terms."""
+    terms = kind.terms
+    return found(
+        database,
+        kind.finds[0],
+        now=None,
+        after=terms.after,
+        count=terms.count,
+        within=terms.within,
+    )
+
+
 def _entries(project: Project) -> Iterator[Finding]:
     overview, totals = project.overview, project.overview.totals()
     timed = {
@@ -139,8 +142,17 @@ def _entries(project: Project) -> Iterator[Finding]:
         if one.period_us is None and one.recurrence is not None
     }
     now_us, rows = project.rows([*timed])
-    within_us = round(OVERDUE_TIMEOUT * 1_000_000)
+    within_us = round(OVERDUE_TIMEOUT * SECOND)
     late = [one for one in overdue(timed, rows, now_us, within_us) if one.name in rows]
+    [(ahead_us,)] = project.database.run("examine_ahead", now=None)
+    if ahead_us > SLACK * SECOND:
+        yield fail(
+            "clock step",
+            f"the clock of the database was set back by {span(ahead_us)}, or a server"
+            " with another clock has taken over: fencing tokens lie ahead of it",
+            "let NTP set it, in small steps; entries go on by themselves, under a new"
+            " clock generation",
+        )
     if many := totals.overdue + len(late):
         longest = {one.name: one.overdue_us or 0 for one in late}
         if totals.overdue:
@@ -185,11 +197,7 @@ def _entries(project: Project) -> Iterator[Finding]:
             opens=TROUBLE,
         )
     if totals.unreadable:
-        stored = Schedules(project.app)
-        try:
-            bad = [one for one in stored.list(limit=MOST) if one.problem is not None]
-        finally:
-            stored.close()
+        bad = [one for one in project.stored if one.problem is not None]
         first = f": {bad[0].name!r}: {bad[0].problem}" if bad else ""
         yield fail(
             "unreadable",
@@ -211,9 +219,3 @@ def _entries(project: Project) -> Iterator[Finding]:
             act="resume" if len(names) == 1 else "",
             about=names[0] if len(names) == 1 else "",
         )
-
-
-def named(names: list[str], total: int | None = None) -> str:
-    """Return the first of them, and how many more there are. Pure."""
-    more = (len(names) if total is None else total) - len(names[:NAMED])
-    return ", ".join(names[:NAMED]) + (f" and {count(more)} more" if more > 0 else "")

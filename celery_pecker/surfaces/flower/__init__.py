@@ -5,6 +5,7 @@
 
 or ``celery -A proj pecker flower``, which does the same and then is Flower.
 
+    now         what is wrong, causes first, with a badge in the menu
     pages       what a page is, and which there are: further ones only register
     schedules   the list of entries and the page of one: what they show, what one can do
     stored      what pages know of stored schedules, and whether people may edit them

@@ -8,7 +8,7 @@ from typing import Any
 
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.surfaces.flower import editing, rendering, schedules
+from celery_pecker.surfaces.flower import editing, now, rendering, schedules
 from celery_pecker.surfaces.flower.pages import (
     HOSTS,
     READ_ONLY,
@@ -60,7 +60,7 @@ def install(*, read_only: bool = False, hosts: Iterable[str] = ()) -> None:
 
 def _pages() -> Iterable[Page]:
     """Yield all pages, in the order of the menu."""
-    yield from (*schedules.PAGES, *editing.PAGES, *rendering.PAGES)
+    yield from (now.PAGE, *schedules.PAGES, *editing.PAGES, *rendering.PAGES)
     yield from _of_others()
 
 

@@ -20,8 +20,15 @@ ENTRY = """
         {{% if pecker_shown('{name}', handler.capp) %}}<li class="nav-item">
           <a class="nav-link{{% if active_tab == '{tab}' %}} active{{% end %}}"
             href="{{{{ reverse_url('{tab}') }}}}"
-            {{% if active_tab == '{tab}' %}}aria-current="page"{{% end %}}>{title}</a>
+            {{% if active_tab == '{tab}' %}}aria-current="page"{{% end %}}
+            >{title}{badge}</a>
         </li>{{% end %}}"""
+
+BADGE = """
+          <span class="badge rounded-pill text-bg-danger bg-danger" id="pecker-badge"
+            role="status" hidden data-url="{{{{ reverse_url('{name}') }}}}/data"></span>
+          <script src="{{{{ reverse_url('{files}', 'badge.js') }}}}" defer></script>"""
+"""What an entry says that counts something, on each page of Flower."""
 
 
 def with_entries(navbar: str, pages: Iterable[Page]) -> str | None:
@@ -36,7 +43,14 @@ def with_entries(navbar: str, pages: Iterable[Page]) -> str | None:
         return None
     place = end + len(END)
     entries = (
-        ENTRY.format(name=page.name, tab=page.tab, title=page.title)
+        ENTRY.format(
+            name=page.name,
+            tab=page.tab,
+            title=page.title,
+            badge=BADGE.format(name=page.tornado, files=page.files)
+            if page.counts
+            else "",
+        )
         for page in pages
         if not page.under
     )

@@ -102,6 +102,8 @@ class Page:
     """What can be done to rows of its view, on a thread."""
     forms: Mapping[str, Form] = field(default_factory=dict)
     """What can be done with fields that were filled in."""
+    counts: bool = False
+    """Whether its entry in the menu says how much is `wrong`, on each page."""
     under: str = ""
     """The page in whose part of the menu it lies; none: it has its own."""
     folder: Path = FOLDER

@@ -53,6 +53,7 @@ ASKS_NOBODY = {
     "pecker doctor",
     "pecker flower",
     "pecker intake",
+    "pecker now",
     "pecker observe",
     "throttle serve",
 }

@@ -1,0 +1,90 @@
+"""One look at everything: what is wrong, causes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from celery_pecker.kernel.clock import SYSTEM, to_us
+from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.schedules.overview import Totals
+from celery_pecker.surfaces.findings import broker, hosts, packages, postgres
+from celery_pecker.surfaces.findings.model import Finding, Grade, fail
+from celery_pecker.surfaces.findings.project import Project
+from celery_pecker.surfaces.findings.roots import rooted
+from celery_pecker.surfaces.views.phrases import count, plural
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What one look found."""
+
+    now_us: int
+    findings: Sequence[Finding]
+    """Of each check."""
+    causes: Sequence[Finding]
+    """What is wrong, the deepest cause first, each with what follows from it."""
+    totals: Totals | None = None
+    """The figures of all entries; None: they could not be read."""
+
+    @property
+    def wrong(self) -> int:
+        """Return how many causes there are to mend."""
+        return sum(one.grade is Grade.FAIL for one in self.causes)
+
+    @property
+    def sentence(self) -> str:
+        """Return all of it in one line."""
+        worth = len(self.causes) - self.wrong
+        more = f", {count(worth)} worth a look" if worth else ""
+        if self.wrong:
+            return f"{plural(self.wrong, 'cause')} to mend{more}"
+        if self.totals is None:
+            return f"Nothing is wrong{more}"
+        ended = self.totals.counts
+        bad = ended["failed"] + ended["overrun"] + ended["lost"]
+        return (
+            f"All is well: {plural(self.totals.entries, 'entry', 'entries')} on"
+            f" {plural(self.totals.replicas, 'scheduler')}; so far"
+            f" {count(ended['succeeded'])} runs ended well, {count(bad)} badly{more}"
+        )
+
+
+def look(project: Project, since: Mapping[str, int] | None = None) -> Report:
+    """Return what is wrong.
+
+    Args:
+        project: what is looked at; by this thread alone.
+        since: when a look before found what it found, by its check.
+
+    """
+    findings: list[Finding] = []
+    totals = None
+    with ThreadPoolExecutor(1, "pecker-look") as thread:
+        replies = thread.submit(broker.ask, project.app)
+        try:
+            findings += packages.examine(project)
+            findings += hosts.examine(project)
+            findings += postgres.examine(project)
+            if not any(one.check == "database" for one in findings):
+                totals = project.overview.totals()
+            findings += broker.judged(project, replies.result())
+        except PeckerError as error:  # what code declares, or settings say
+            findings.append(fail("settings", str(error), "mend it, and restart"))
+    now_us = to_us(SYSTEM.now()) if totals is None else totals.now_us
+    findings = [*_dated(findings, since or {}, now_us)]
+    return Report(
+        now_us=now_us, findings=findings, causes=rooted(findings), totals=totals
+    )
+
+
+def _dated(
+    findings: Sequence[Finding], since: Mapping[str, int], now_us: int
+) -> Iterator[Finding]:
+    """Yield findings with the instant since which they are known to be so. Pure."""
+    for one in findings:
+        if one.since_us is None and one.grade is not Grade.OK:
+            yield replace(one, since_us=since.get(one.check, now_us))
+        else:
+            yield one

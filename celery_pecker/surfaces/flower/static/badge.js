@@ -1,0 +1,44 @@
+// How much is wrong, in the menu and in the title of the tab, on each page of Flower.
+(function () {
+    "use strict";
+
+    const badge = document.getElementById("pecker-badge");
+    const EVERY = 10000;         // milliseconds between two questions
+
+    let counted = 0;
+
+    // Pages set a title of their own, again and again.
+    function head() {
+        const plain = document.title.replace(/^\(\d+\) /, ""), whole = counted ? `(${counted}) ${plain}` : plain;
+        if (document.title !== whole) { document.title = whole; }
+    }
+
+    new MutationObserver(head).observe(document.querySelector("title"), {childList: true});
+
+    function show(wrong) {
+        counted = wrong;
+        badge.hidden = !wrong;
+        badge.textContent = wrong;
+        badge.title = wrong === 1 ? "1 cause to mend" : wrong + " causes to mend";
+        head();
+    }
+
+    async function ask() {
+        if (document.hidden) { return; }
+        try {
+            const answer = await fetch(badge.dataset.url, {credentials: "same-origin", redirect: "manual",
+                headers: {Accept: "application/json"}, signal: AbortSignal.timeout(EVERY)});
+            if (answer.ok) { show((await answer.json()).wrong); }
+        } catch {
+            // Flower is away: the page itself says so
+        }
+    }
+
+    if (window.pecker && document.getElementById("causes")) {
+        pecker.badge = show;     // the page Now asks more often
+    } else {
+        ask();
+        setInterval(ask, EVERY);
+        document.addEventListener("visibilitychange", ask);
+    }
+})();
