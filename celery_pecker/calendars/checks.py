@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, tzinfo
-from typing import NoReturn
+from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
+from celery_pecker.kernel.declared import is_number, is_whole
 from celery_pecker.kernel.errors import Misconfigured
 
 Zone = str | tzinfo
@@ -55,21 +56,17 @@ def instant_of(what: str, field: str, value: Instant | None) -> datetime | None:
 
 
 def seconds_of(
-    what: str, field: str, value: object, *, least: float, most: float
+    what: str, field: str, value: Any, *, least: float, most: float
 ) -> float:
     """Return a duration in seconds, given as a number or a timedelta."""
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if (
-        isinstance(seconds, bool)
-        or not isinstance(seconds, (int, float))
-        or not least <= seconds <= most  # never true of NaN
-    ):
+    if not is_number(seconds, least, most):
         refuse(what, field, value, f"{least:g} to {most:g} seconds, or a timedelta")
     return float(seconds)
 
 
-def whole_of(what: str, field: str, value: object, *, most: int) -> int:
+def whole_of(what: str, field: str, value: Any, *, most: int) -> int:
     """Return a whole number from one up."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+    if not is_whole(value, 1, most):
         refuse(what, field, value, f"a whole number from 1 to {most}")
-    return value
+    return int(value)

@@ -129,9 +129,7 @@ class Cron(CalendarSchedule):
             "calendar": calendar,
             "days": days,
         }
-        super().__init__(
-            "cron", (expression,), options, zone=zone, start=start, end=end
-        )
+        super().__init__("cron", (expression,), options)
         fields = parse(self._text, expression)
         if days not in {None, "either", "both"}:
             refuse(self._text, "days", days, "'either' or 'both'")

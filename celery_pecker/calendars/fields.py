@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from celery_pecker.calendars.checks import refuse
 
@@ -84,6 +85,12 @@ def parse(what: str, text: object) -> Fields:
         refuse(what, "the expression", text, allowed)
     pairs = zip(KINDS, parts, strict=True)
     return Fields(*(numbers(what, kind, part) for kind, part in pairs))
+
+
+def crontab_parts(crontab: Any) -> tuple[Any, ...]:
+    """Return the fields that a crontab of Celery's was made of, kept for pickles."""
+    names = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+    return tuple(getattr(crontab, f"_orig_{name}") for name in names)
 
 
 def numbers(what: str, kind: Kind, text: str) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from celery.schedules import crontab, schedule, solar
 
-from celery_pecker.calendars.fields import Fields, parse
+from celery_pecker.calendars.fields import Fields, crontab_parts, parse
 from celery_pecker.calendars.schedule import CalendarSchedule
 from celery_pecker.kernel.errors import Misconfigured
 
@@ -181,15 +181,8 @@ def in_words(when: Any) -> str:
 
 
 def _crontab(when: Any) -> str:
-    parts = (
-        when._orig_minute,  # noqa: SLF001  # what it was made of, kept for pickles
-        when._orig_hour,  # noqa: SLF001
-        when._orig_day_of_month,  # noqa: SLF001
-        when._orig_month_of_year,  # noqa: SLF001
-        when._orig_day_of_week,  # noqa: SLF001
-    )
     try:
-        fields = parse("crontab", " ".join(str(one) for one in parts))
+        fields = parse("crontab", " ".join(map(str, crontab_parts(when))))
     except Misconfigured:  # a set of numbers, a form of its own
         return str(when)
     return of_fields(fields, either=False)

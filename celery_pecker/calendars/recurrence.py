@@ -72,7 +72,7 @@ class Recurrence(CalendarSchedule):
             "calendar": calendar,
             "end": end,
         }
-        super().__init__("recurrence", (), options, zone=zone, start=start, end=end)
+        super().__init__("recurrence", (), options)
         if self.start is None:
             refuse(self._text, "start", start, "an instant: the first run is at it")
         if level not in LEVELS:
@@ -85,7 +85,6 @@ class Recurrence(CalendarSchedule):
         self.calendar = workdays(self._text, calendar) if level == "workday" else None
         if level == "hour":
             self.shortest = 3600.0 * self.every
-        self._ready: tuple[tzinfo, LocalRule] | None = None
         self._check()
 
     @property
@@ -108,12 +107,7 @@ class Recurrence(CalendarSchedule):
         return start + ((utc - start) // period + 1) * period
 
     def _rule_in(self, zone: tzinfo) -> LocalRule:
-        if self._ready is None or self._ready[0] is not zone:
-            start = self.local_start(zone).replace(tzinfo=None)
-            self._ready = zone, self._times(start)
-        return self._ready[1]
-
-    def _times(self, start: datetime) -> LocalRule:
+        start = self.local_start(zone).replace(tzinfo=None)
         if self.calendar is not None:
             return WorkdayTimes(start, self.every, self.calendar)
         parts = {"FREQ": FREQ[self.level], "INTERVAL": str(self.every)}

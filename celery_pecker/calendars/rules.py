@@ -175,7 +175,7 @@ class RRule(CalendarSchedule):
         end: Instant | None = None,
     ) -> None:
         options = {"start": start, "zone": zone, "end": end}
-        super().__init__("rrule", (rule,), options, zone=zone, start=start, end=end)
+        super().__init__("rrule", (rule,), options)
         if self.start is None:
             refuse(self._text, "start", start, "an instant: the rule counts from it")
         parts = _parts(self._text, rule)
@@ -187,10 +187,8 @@ class RRule(CalendarSchedule):
         self.parts = parts
         self.shortest = _shortest(parts)
         self.frequent = self.shortest < UNITS["MINUTELY"]
-        self._ready: tuple[tzinfo, RuleTimes] | None = None
-        times = self._times(UTC)
         try:
-            comes = times.comes()
+            comes = self._rule_in(UTC).comes()
         except TooManySteps as error:
             refuse(self._text, "the rule", rule, f"one of less work ({error})")
         except (ValueError, TypeError) as error:
@@ -205,11 +203,6 @@ class RRule(CalendarSchedule):
         return phrases.framed(phrases.of_rule(self.parts), self)
 
     def _rule_in(self, zone: tzinfo) -> RuleTimes:
-        if self._ready is None or self._ready[0] is not zone:
-            self._ready = zone, self._times(zone)
-        return self._ready[1]
-
-    def _times(self, zone: tzinfo) -> RuleTimes:
         start = utc_of(cast("datetime", self.start), zone).replace(tzinfo=UTC)
         return RuleTimes(self.parts, start.astimezone(zone).replace(tzinfo=None))
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from celery.schedules import BaseSchedule, schedstate
 
-from celery_pecker.calendars.checks import Instant, Zone, instant_of, refuse, zone_of
+from celery_pecker.calendars.checks import instant_of, refuse, zone_of
 from celery_pecker.calendars.zones import LocalRule, first_after
 
 MICROSECOND = timedelta(microseconds=1)
@@ -35,23 +35,22 @@ class CalendarSchedule(BaseSchedule):
         self,
         name: str,
         args: tuple[object, ...],
-        options: Mapping[str, object],
-        *,
-        zone: Zone | None = None,
-        start: Instant | None = None,
-        end: Instant | None = None,
+        options: Mapping[str, Any],
     ) -> None:
+        """Take what it was made of; the base reads zone, start and end of it."""
         super().__init__()
         texts = [repr(one) for one in args]
         texts += [f"{key}={_plain(value)!r}" for key, value in options.items() if value]
         self._text = f"{name}({', '.join(texts)})"
         self._made = (args, {key: value for key, value in options.items() if value})
-        self.own_zone = zone_of(self._text, zone)
+        self.own_zone = zone_of(self._text, options.get("zone"))
         """Its own time zone; None: the app's."""
-        self.start = instant_of(self._text, "start", start)
+        self.start = instant_of(self._text, "start", options.get("start"))
         """Nothing comes before it."""
-        self.end = instant_of(self._text, "end", end)
+        self.end = instant_of(self._text, "end", options.get("end"))
         """Nothing comes after it."""
+        self._ready: tuple[tzinfo, LocalRule] | None = None
+        """The rule in the zone that was asked for last."""
 
     @property
     def zone(self) -> tzinfo:
@@ -112,7 +111,9 @@ class CalendarSchedule(BaseSchedule):
 
     def _after(self, utc: datetime, zone: tzinfo) -> datetime | None:
         """Return the first instant after another, both naive UTC."""
-        return first_after(self._rule_in(zone), zone, utc)
+        if self._ready is None or self._ready[0] is not zone:
+            self._ready = zone, self._rule_in(zone)
+        return first_after(self._ready[1], zone, utc)
 
     def _rule_in(self, zone: tzinfo) -> LocalRule:
         raise NotImplementedError

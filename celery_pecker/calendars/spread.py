@@ -41,7 +41,8 @@ class Moved(CalendarSchedule):
         options: dict[str, object],
         key: str | None,
     ) -> None:
-        super().__init__(kind, (base,), {**options, "key": key}, zone=base.own_zone)
+        super().__init__(kind, (base,), {**options, "key": key})
+        self.own_zone = base.own_zone
         if key is not None and not isinstance(key, str):
             refuse(self._text, "key", key, "a text")
         self.base = base

@@ -15,6 +15,7 @@ from celery.schedules import crontab, schedule, solar
 
 from celery_pecker import calendars
 from celery_pecker.calendars import CalendarSchedule, Jittered, Splayed
+from celery_pecker.calendars.fields import crontab_parts
 from celery_pecker.calendars.spread import Every
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
 from celery_pecker.schedules.declarations import check_schedule
@@ -116,14 +117,7 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _crontab_text(value: Any) -> str:
-    fields = (
-        value._orig_minute,  # noqa: SLF001  # what it was made of, kept for pickles
-        value._orig_hour,  # noqa: SLF001
-        value._orig_day_of_month,  # noqa: SLF001
-        value._orig_month_of_year,  # noqa: SLF001
-        value._orig_day_of_week,  # noqa: SLF001
-    )
-    return " ".join(_crontab_field(one) for one in fields)
+    return " ".join(_crontab_field(one) for one in crontab_parts(value))
 
 
 def _crontab_field(value: Any) -> str:
