@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from celery.schedules import crontab, solar
 
 from celery_pecker.calendars import CalendarSchedule
-from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.declared import is_number, is_whole
+from celery_pecker.kernel.errors import InvalidField, Misconfigured
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.declarations.validation import TEN_YEARS
 from celery_pecker.schedules.engine.misfire import default_grace_us
@@ -40,11 +41,13 @@ def policy(
 ) -> Policy:
     """Return the checked policy of an entry.
 
-    ``recurs`` is its schedule, ``period`` that of a grid in microseconds.
+    ``where`` is how people write it; empty for a stored schedule, whose policies are
+    fields. ``recurs`` is its schedule, ``period`` that of a grid in microseconds.
+
+    Raises:
+        Misconfigured: one of it is not allowed; InvalidField where that is a policy.
     """
-    read = _read(
-        f"{where}['pecker']", {} if options is None else options, recurs, period
-    )
+    read = _read(where, {} if options is None else options, recurs, period)
     if read.grace_us is None and isinstance(recurs, crontab):
         starting = _seconds("", "beat_cron_starting_deadline", conf)
         if starting is not None:
@@ -62,22 +65,26 @@ def _read(where: str, options: object, recurs: object, period: int | None) -> Po
                 f"{where} has no policy {key!r}; allowed are {', '.join(POLICIES)}"
             )
             raise Misconfigured(message)
-    misfire = _choice(where, "misfire", options, Misfire, Misfire.COALESCE)
+    # What a policy depends on comes before it.
     run = _choice(where, "run", options, RunMode, RunMode.DISPATCH)
+    misfire = _choice(where, "misfire", options, Misfire, Misfire.COALESCE)
     if run is RunMode.LOCAL and misfire is Misfire.CATCH_UP:
         # Several slots of one entry at one moment: all but the first would be missed.
-        message = (
-            f"{where}['misfire'] is 'catch_up'; allowed with 'run': 'local' are 'skip'"
-            " and 'coalesce': a worker runs one slot of an entry at a time"
+        allowed = (
+            "allowed with 'run': 'local' are 'skip' and 'coalesce': a worker runs one"
+            " slot of an entry at a time"
         )
-        raise Misconfigured(message)
+        _refuse(where, "misfire", f"is 'catch_up'; {allowed}")
+    depth = _depth(where, options, misfire)
+    timeout_us = _timeout(where, options, run, period)
+    delivery = _delivery(where, options, run, recurs, period)
     grace_us = _seconds(where, "grace", options)
     return Policy(
-        delivery=_delivery(where, options, run, recurs, period),
+        delivery=delivery,
         misfire=misfire,
-        timeout_us=_timeout(where, options, run, period),
+        timeout_us=timeout_us,
         grace_us=default_grace_us(misfire, period) if grace_us is None else grace_us,
-        depth=_depth(where, options, misfire),
+        depth=depth,
         run=run,
     )
 
@@ -89,30 +96,22 @@ def _timeout(
     if timeout_us is None and run is RunMode.LOCAL and period is not None:
         return int(period * LOCAL_SHARE)
     if timeout_us is not None and period is not None and timeout_us > period:
-        message = (
-            f"{where}['timeout'] is {timeout_us / SECOND:g} s; allowed is up to the"
-            f" period, {period / SECOND:g} s, so that no two runs overlap"
-        )
-        raise Misconfigured(message)
+        allowed = f"the period, {period / SECOND:g} s, so that no two runs overlap"
+        problem = f"is {timeout_us / SECOND:g} s; allowed is up to {allowed}"
+        _refuse(where, "timeout", problem)
     return timeout_us
 
 
-def _depth(where: str, options: Mapping[str, object], misfire: Misfire) -> int:
+def _depth(where: str, options: Mapping[str, Any], misfire: Misfire) -> int:
     depth = options.get("catch_up")
     if misfire is not Misfire.CATCH_UP:
         if depth is not None:
-            message = f"{where}['catch_up'] goes with 'misfire': 'catch_up' only"
-            raise Misconfigured(message)
+            _refuse(where, "catch_up", "goes with 'misfire': 'catch_up' only")
         return 1
     depth = 10 if depth is None else depth
-    if (
-        isinstance(depth, bool)
-        or not isinstance(depth, int)
-        or not 1 <= depth <= DEEPEST
-    ):
-        message = f"{where}['catch_up'] is {depth!r}; allowed are 1 to {DEEPEST} slots"
-        raise Misconfigured(message)
-    return depth
+    if not is_whole(depth, 1, DEEPEST):
+        _refuse(where, "catch_up", f"is {depth!r}; allowed are 1 to {DEEPEST} slots")
+    return int(depth)
 
 
 def _delivery(
@@ -128,11 +127,11 @@ def _delivery(
     delivery = _choice(where, "delivery", options, Delivery, Delivery.AT_MOST_ONCE)
     if delivery is Delivery.AT_LEAST_ONCE:
         # Another replica can send a message again; a local run cannot be repeated.
-        message = (
-            f"{where}['delivery'] is 'at_least_once'; allowed with 'run': 'local' is"
-            " 'at_most_once': a run that was begun in a worker ends with that worker"
+        allowed = (
+            "allowed with 'run': 'local' is 'at_most_once': a run that was begun in a"
+            " worker ends with that worker"
         )
-        raise Misconfigured(message)
+        _refuse(where, "delivery", f"is 'at_least_once'; {allowed}")
     return delivery
 
 
@@ -149,32 +148,30 @@ def _default_delivery(recurs: object, period: int | None) -> Delivery:
 def _choice(
     where: str,
     key: str,
-    options: Mapping[str, object],
+    options: Mapping[str, Any],
     kind: type[Kind],
     default: Kind,
 ) -> Kind:
     value = options.get(key, default)
-    for one in kind:
-        if value == one:
-            return one
-    allowed = ", ".join(repr(one.value) for one in kind)
-    message = f"{where}[{key!r}] is {value!r}; allowed are {allowed}"
-    raise Misconfigured(message)
+    allowed = [one.value for one in kind]
+    if value not in allowed:
+        _refuse(where, key, f"is {value!r}; allowed are {str(allowed)[1:-1]}")
+    return kind(value)
 
 
-def _seconds(where: str, key: str, options: Mapping[str, object]) -> int | None:
+def _seconds(where: str, key: str, options: Mapping[str, Any]) -> int | None:
     value = options.get(key)
     if value is None:
         return None
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if (
-        isinstance(seconds, bool)
-        or not isinstance(seconds, (int, float))
-        or not 1 / SECOND <= seconds <= TEN_YEARS  # never true of NaN
-    ):
-        named = f"{where}[{key!r}]" if where else key
-        message = (
-            f"{named} is {value!r}; allowed are seconds above zero, up to ten years"
-        )
-        raise Misconfigured(message)
+    if not is_number(seconds, 1 / SECOND, TEN_YEARS):
+        allowed = "seconds above zero, up to ten years"
+        _refuse(where, key, f"is {value!r}; allowed are {allowed}")
     return int(seconds * SECOND)
+
+
+def _refuse(where: str, key: str, problem: str) -> NoReturn:
+    message = f"{where}[{key!r}] {problem}" if where else f"{key} {problem}"
+    if key in POLICIES:
+        raise InvalidField(message, field=key)
+    raise Misconfigured(message)

@@ -56,7 +56,11 @@ def _entry(
         described=described(recurs),
         words=in_words(recurs, app, name),
         policy=policy(
-            where, getattr(declared, "pecker", None), recurs, every_us, conf=conf
+            f"{where}['pecker']",
+            getattr(declared, "pecker", None),
+            recurs,
+            every_us,
+            conf=conf,
         ),
         period_us=period,
         recurrence=recurrence(recurs, app, name) if period is None else None,

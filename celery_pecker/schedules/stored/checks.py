@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
+from celery_pecker.kernel.declared import is_whole
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.schedules.declarations import storable
 
@@ -36,13 +37,13 @@ def check_by(by: object) -> str | None:
     return by
 
 
-def check_version(version: object) -> int | None:
+def check_version(version: Any) -> int | None:
     """Return the version that an edit is for; None: whichever there is."""
     if version is None:
         return None
-    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+    if not is_whole(version, 0):
         refuse("version", version, "a whole number from 0 (there must be none) on")
-    return version
+    return int(version)
 
 
 def refuse(field: str, value: object, allowed: str) -> NoReturn:

@@ -19,7 +19,7 @@ from celery.schedules import schedule
 
 from celery_pecker.calendars import Jittered, Splayed
 from celery_pecker.kernel.clock import from_us, to_us
-from celery_pecker.kernel.errors import InvalidField, Misconfigured
+from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.schedules.declarations import STORED, policy
 from celery_pecker.schedules.engine.bounds import Bounded, Grid, Single, latest
 from celery_pecker.schedules.engine.model import (
@@ -44,8 +44,6 @@ from celery_pecker.schedules.stored.options import check_task
 SECOND = 1_000_000
 SHARED = 4_096
 """Different timings that are kept, for the entries that have the same."""
-ORDER = ("run", "misfire", "catch_up", "timeout", "delivery", "grace")
-"""In which policies are checked: what a policy depends on comes before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,21 +223,9 @@ class Timings:
                 allowed = ", ".join(STORED)
                 message = f"policies has {key!r}; allowed are {allowed}"
                 raise InvalidField(message, field="policies")
-        wanted = {"run": run, **policies}
         period = None if once else every_us
-        partial: dict[str, Any] = {}
-        checked = policy("schedule", partial, recurs, period, conf=self._conf)
-        for key in ORDER:
-            if key in wanted:
-                partial[key] = wanted[key]
-                try:
-                    checked = policy(
-                        "schedule", partial, recurs, period, conf=self._conf
-                    )
-                except Misconfigured as error:
-                    text = str(error).replace("schedule['pecker']", "")
-                    text = text.replace(f"[{key!r}]", key, 1)
-                    raise InvalidField(text, field=key) from error
+        wanted = {"run": run, **policies}
+        checked = policy("", wanted, recurs, period, conf=self._conf)
         if once and "delivery" not in policies and checked.run is RunMode.DISPATCH:
             return replace(checked, delivery=Delivery.AT_LEAST_ONCE)
         return checked
