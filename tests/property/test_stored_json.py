@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import InvalidField
-from celery_pecker.schedules.engine.model import NEVER_US
+from celery_pecker.schedules.engine.model import NEVER_US, StoredSchedule
 from celery_pecker.schedules.stored import schedule_from_json, schedule_to_json
+from celery_pecker.schedules.stored.model import Definition
 from celery_pecker.schedules.stored.timings import Timings, following
 from tests.unit.stored_schedules.documents import DOCUMENTS, START
 
@@ -74,10 +75,39 @@ def test_instants_go_forward_and_stay_within(
 ) -> None:
     """Whichever form a schedule was written in, each replica names the same slots."""
     start = None if start_us is None else from_us(start_us)
-    columns: dict[str, Any] = {"task": "t", "policies": "{}", "run": "dispatch"}
-    one = TIMINGS.entry("x", schedule=document, start=start, **columns)
+    wanted = Definition(
+        name="x",
+        task="t",
+        args=[],
+        kwargs={},
+        options={},
+        schedule=document,
+        policies={},
+        run="dispatch",
+        start=start,
+        end=None,
+        once=False,
+    )
+    one = TIMINGS.entry(wanted)
     text = json.dumps(dict(reversed(document.items())))
-    other = Timings(APP).entry("x", schedule=text, start=start, **columns)
+    other = Timings(APP).of_row(
+        StoredSchedule(
+            name="x",
+            version=1,
+            edit=1,
+            over=False,
+            local=False,
+            run="dispatch",
+            task="t",
+            schedule=text,
+            policies="{}",
+            starts_us=start_us,
+            ends_us=None,
+            once=False,
+            once_us=None,
+            row=None,
+        )
+    )
     at_us = last_us
     for _ in range(5):
         next_us = following(one, at_us, at_us)

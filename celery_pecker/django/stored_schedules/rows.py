@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Subquery
@@ -13,12 +12,14 @@ from celery_pecker.django.models import Declaration, HotRow
 from celery_pecker.django.stored_schedules.store import reading, schedules
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.schedules.stored.model import ScheduleRow
-from celery_pecker.schedules.stored.rows import DOCUMENTS, Current
+from celery_pecker.schedules.stored.model import Definition, ScheduleRow
+from celery_pecker.schedules.stored.rows import DOCUMENTS, Current, in_utc
 
+SAME = ("name", "task", "run", "once", *DOCUMENTS)
+"""What `Definition` has of the same name."""
 COLUMNS = (
-    *("name", "task", "run", "once", "once_at", "removed_at", "created_at"),
-    *("changed_at", "changed_by", "ran", "by_code"),
+    *("once_at", "removed_at", "created_at", "changed_at", "changed_by"),
+    *("ran", "by_code"),
 )
 """What `Current` has of the same name."""
 
@@ -57,35 +58,31 @@ def readable(*parts: Any) -> bool:
     Args:
         parts: schedule, policies, run, starts_at, ends_at; once_at of a single run.
     """
-    schedule, policies, run, start, end, once_at = parts
+    *how, once_at = parts
+    when = dict(zip(("schedule", "policies", "run", "start", "end"), how, strict=True))
+    any_task: dict[str, Any] = {"name": "any", "task": "", "args": [], "kwargs": {}}
+    wanted = Definition(**any_task, options={}, once=once_at is not None, **when)
     try:
-        schedules().timings.entry(
-            "any",
-            task="",
-            schedule=schedule,
-            policies=policies,
-            run=run,
-            start=start,
-            end=end,
-            once_at=once_at,
-        )
+        schedules().timings.entry(wanted, once_at)
     except Misconfigured:
         return False
     return True
 
 
 def _current(schedule: Any) -> Current:
+    definition = Definition(
+        **{part: getattr(schedule, part) for part in SAME},
+        start=in_utc(schedule.starts_at),
+        end=in_utc(schedule.ends_at),
+    )
     executed_at = schedule.executed_at
-    same: dict[str, Any] = {column: getattr(schedule, column) for column in COLUMNS}
-    same |= {part: json.dumps(getattr(schedule, part)) for part in DOCUMENTS}
     return Current(
         now_us=to_us(schedule.now),
         who="",
         owner=None,
-        start=schedule.starts_at,
-        end=schedule.ends_at,
+        definition=definition,
         stored_version=schedule.version,
         executed_us=None if executed_at is None else to_us(executed_at),
         stored_paused=schedule.paused,
-        **same,
+        **{column: in_utc(getattr(schedule, column)) for column in COLUMNS},
     )

@@ -455,17 +455,16 @@ class Schedules(PerApp):
         Raises:
             InvalidField: it is not allowed.
         """
-        wanted = Validator(self.app, self.timings, None).check(
-            name,
-            task="preview",
-            schedule=schedule,
-            policies={},
-            start=start,
-            end=end,
-            once=once,
-        )
-        entry = self.timings.of_definition(wanted)
+        wanted = self.draft(schedule, start=start, end=end, once=once, name=name)
+        entry = self.timings.entry(wanted)
         return next_runs(entry, to_us(SYSTEM.now()), 1 if wanted.once else count)
+
+    def draft(self, schedule: Any, *, name: str = "preview", **when: Any) -> Definition:
+        """Return a checked definition without a task, to be shown and not stored."""
+        validator = Validator(self.app, self.timings, None)
+        return validator.check(
+            name, task="preview", schedule=schedule, policies={}, **when
+        )
 
     def check(
         self,

@@ -87,7 +87,7 @@ class Validator:
             once=once,
         )
         once_at = LAST if once and "once" not in document else None
-        self._timings.of_definition(definition, once_at)
+        self._timings.entry(definition, once_at)
         return definition
 
     def instant(self, field: str, value: Any) -> datetime | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NoReturn
 
@@ -13,7 +13,7 @@ from celery_pecker.schedules.engine.bounds import latest
 from celery_pecker.schedules.engine.model import NEVER_US, Entry
 from celery_pecker.schedules.stored import anchor
 from celery_pecker.schedules.stored.model import Definition, ScheduleRow
-from celery_pecker.schedules.stored.rows import Current, Reading
+from celery_pecker.schedules.stored.rows import DOCUMENTS, Current, Reading, in_utc
 from celery_pecker.schedules.stored.timings import Timings, following
 
 RIVALS = 10
@@ -90,13 +90,25 @@ class EditPlanner:
 
     def row(self, decided: PlannedEdit, created_at: datetime) -> ScheduleRow:
         """Return the row that an edit has just written."""
-        return self._reading.written(
-            decided.current,
-            decided.wanted,
-            decided.values,
-            created_at=created_at,
-            entry=decided.entry,
+        current, values = decided.current, decided.values
+        executed_us, paused = current.executed_us, values["paused"]
+        if values["executed_at"] is not None:
+            executed_us = to_us(values["executed_at"])
+        after = replace(
+            current,
+            definition=decided.wanted,
+            once_at=values["once_at"],
+            stored_version=values["version"],
+            removed_at=None,
+            created_at=in_utc(created_at),
+            changed_at=values["at"],
+            changed_by=values["by"],
+            executed_us=executed_us,
+            ran=current.ran and executed_us == current.executed_us,
+            stored_paused=current.paused if paused is None else paused,
+            by_code=False,
         )
+        return self._reading.shown(after, decided.entry, None)
 
     def _timed(
         self, wanted: Definition, current: Current, *, same: bool
@@ -106,9 +118,7 @@ class EditPlanner:
         if "once" in wanted.schedule:
             at_us = to_us(datetime.fromisoformat(wanted.schedule["once"]))
             if same and current.once_at is not None:
-                return current.once_at, self._timings.of_definition(
-                    wanted, current.once_at
-                )
+                return current.once_at, self._timings.entry(wanted, current.once_at)
             if current.now_us - at_us > LATE_US:
                 now = from_us(current.now_us).isoformat()
                 message = (
@@ -117,10 +127,10 @@ class EditPlanner:
                 )
                 raise InvalidField(message, field="schedule")
             at_us = max(at_us, after_us + 1)
-            return from_us(at_us), self._timings.of_definition(wanted, from_us(at_us))
+            return from_us(at_us), self._timings.entry(wanted, from_us(at_us))
         if same:
-            return current.once_at, self._timings.of_definition(wanted, current.once_at)
-        entry = self._timings.of_definition(wanted, None)
+            return current.once_at, self._timings.entry(wanted, current.once_at)
+        entry = self._timings.entry(wanted)
         period_us = anchor.period_of(entry)
         if period_us is not None and current.there and not wanted.once:
             after_us = latest(current.executed_us or after_us, period_us, after_us)
@@ -135,7 +145,7 @@ class EditPlanner:
             raise InvalidField(message, field=field)
         if not wanted.once:
             return None, entry
-        return from_us(next_us), self._timings.of_definition(wanted, from_us(next_us))
+        return from_us(next_us), self._timings.entry(wanted, from_us(next_us))
 
     def _same(self, wanted: Definition, current: Current) -> bool:
         """Return whether an edit leaves alone when the entry is due.
@@ -154,11 +164,7 @@ class EditPlanner:
         return {
             "name": wanted.name,
             "task": wanted.task,
-            "args": json.dumps(wanted.args),
-            "kwargs": json.dumps(wanted.kwargs),
-            "options": json.dumps(wanted.options),
-            "schedule": json.dumps(wanted.schedule),
-            "policies": json.dumps(wanted.policies),
+            **{part: json.dumps(getattr(wanted, part)) for part in DOCUMENTS},
             "run": wanted.run,
             "starts_at": wanted.start,
             "ends_at": wanted.end,

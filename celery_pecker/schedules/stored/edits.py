@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -42,8 +42,6 @@ from celery_pecker.schedules.stored.renaming import Renaming
 from celery_pecker.schedules.stored.rows import Current, Reading
 from celery_pecker.schedules.stored.timings import Timings
 
-PARTS = tuple(one.name for one in fields(Definition))
-"""Of a definition, as a row has them too."""
 MOST = 1_000
 """Rows of one listing at most."""
 Refused = InvalidField | VersionConflict
@@ -129,11 +127,7 @@ class Edits:
         yield self._statement("lock_entries", {"names": sorted((old, wanted.name))})
         [current] = yield from self._current([old])
         before = self._reading.definition(current) if current.there else None
-        same = before is not None and all(
-            getattr(before, part) == getattr(wanted, part)
-            for part in PARTS
-            if part != "name"
-        )
+        same = before is not None and replace(before, name=wanted.name) == wanted
         same = same and edit.paused in {None, current.paused}
         if before is not None and not same:
             asked = Edit(version=edit.version, paused=edit.paused)
@@ -206,7 +200,7 @@ class Edits:
                 "most": min(limit, MOST),
             },
         )
-        return [self._reading.row(Current(*row)) for row in rows]
+        return [self._reading.row(Current.of(row)) for row in rows]
 
     def history(self, name: str, limit: int) -> Flow[Changes]:
         """Return the changes of a name, newest first."""
@@ -216,7 +210,7 @@ class Edits:
 
     def _current(self, names: Sequence[str]) -> Flow[Seen]:
         rows = yield self._statement("read_stored", {"now": None, "names": names})
-        currents = [Current(*row) for row in rows]
+        currents = [Current.of(row) for row in rows]
         owner = currents[0].owner if currents else None
         if owner is not None and owner != self._app_name:
             message = (

@@ -113,14 +113,11 @@ def preview(
         named = {"name": "preview", "task": "preview"}
         filled = {**asked, **{k: asked.get(k) or one for k, one in named.items()}}
         options = arguments(filled, zone=schedules.app.timezone)
-        when = {key: options.get(key) for key in ("start", "end")}
-        once = bool(options.get("once"))
-        runs = schedules.next_runs(
-            options["schedule"], **when, once=once, name=options["name"], count=count
-        )
-        words = schedules.timings.words(
-            options["name"], options["schedule"], **when, once=once
-        )
+        keys = ("name", "start", "end")
+        when: dict[str, Any] = {key: options.get(key) for key in keys}
+        when["once"] = bool(options.get("once"))
+        runs = schedules.next_runs(options["schedule"], **when, count=count)
+        words = schedules.timings.words(schedules.draft(options["schedule"], **when))
         if not str(asked.get("task") or "").strip():
             return Preview(words, runs)  # without a task it cannot be checked yet
         schedules.check(

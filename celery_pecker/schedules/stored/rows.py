@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
-from celery_pecker.kernel.clock import from_us, to_us
+from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.engine.model import NEVER_US, Entry
 from celery_pecker.schedules.stored.model import BY_CODE, Definition, ScheduleRow
 from celery_pecker.schedules.stored.options import check_running, check_task
 from celery_pecker.schedules.stored.timings import Timings, following
 
+PARTS = tuple(one.name for one in fields(Definition))
 DOCUMENTS = ("args", "kwargs", "options", "schedule", "policies")
 """Columns of JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """What ``read_stored`` answers of a name; its columns, in order."""
+    """What there is of a name, stored or not, and what time it is."""
 
     now_us: int
     who: str
     owner: str | None
-    name: str
-    task: str | None
-    args: str
-    kwargs: str
-    options: str
-    schedule: str
-    policies: str
-    run: str
-    start: datetime | None
-    end: datetime | None
-    once: bool
+    definition: Definition
+    """As it stands in the row, readable or not; without a row nothing is in it."""
     once_at: datetime | None
     stored_version: int | None
     removed_at: datetime | None
@@ -48,6 +40,19 @@ class Current:
     stored_paused: bool | None
     by_code: bool
     hot_version: int | None = None
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Self:
+        """Return what a row of ``read_stored`` says: its columns, in order."""
+        now_us, who, owner, *columns = map(in_utc, row)
+        parts = dict(zip(PARTS, columns, strict=False))
+        parts |= {part: json.loads(parts[part] or "null") for part in DOCUMENTS}
+        return cls(now_us, who, owner, Definition(**parts), *columns[len(PARTS) :])
+
+    @property
+    def name(self) -> str:
+        """The name that was asked for."""
+        return self.definition.name
 
     @property
     def there(self) -> bool:
@@ -62,7 +67,7 @@ class Current:
     @property
     def done(self) -> bool:
         """Whether it was to run once, and its instant is over."""
-        if not self.once or self.once_at is None or self.executed_us is None:
+        if not self.definition.once or self.once_at is None or self.executed_us is None:
             return False
         return from_us(self.executed_us) >= self.once_at
 
@@ -70,19 +75,6 @@ class Current:
     def paused(self) -> bool:
         """Whether its slots pass without a run."""
         return bool(self.stored_paused)
-
-
-def _decoded(current: Current) -> dict[str, Any]:
-    """Return the fields of a row's definition."""
-    return {
-        "name": current.name,
-        "task": current.task or "",
-        "run": current.run,
-        "start": _utc(current.start),
-        "end": _utc(current.end),
-        "once": current.once,
-        **{part: json.loads(getattr(current, part)) for part in DOCUMENTS},
-    }
 
 
 class Reading:
@@ -94,114 +86,57 @@ class Reading:
     def entry(self, current: Current, *, name: str | None = None) -> Entry | None:
         """Return the entry of a row, or of another name; None if it cannot be read."""
         try:
-            return self._entry(current, name or current.name)
+            return self._entry(current, name)
         except Misconfigured:
             return None
 
     def definition(self, current: Current) -> Definition | None:
         """Return the definition of a row; None if the row cannot be read."""
-        if self.entry(current) is None:
-            return None
-        return Definition(**_decoded(current))
+        return None if self.entry(current) is None else current.definition
 
     def row(self, current: Current) -> ScheduleRow:
         """Return a row for people."""
         entry, problem = None, BY_CODE if current.by_code else None
         try:
-            entry = self._entry(current, current.name)
+            entry = self._entry(current)
             check_task(entry.task, self._timings.allow_list)
-            check_running(json.loads(current.options), self._timings.allow_list)
+            check_running(current.definition.options, self._timings.allow_list)
         except Misconfigured as error:
             does = "cannot be read" if entry is None else "does not run"
             problem = f"{does}: {error}"
-        return self._shown(current, entry, problem)
+        return self.shown(current, entry, problem)
 
-    def written(
-        self,
-        current: Current,
-        wanted: Definition,
-        values: Mapping[str, Any],
-        *,
-        created_at: datetime,
-        entry: Entry,
-    ) -> ScheduleRow:
-        """Return the row that an edit has just written."""
-        executed_at = values["executed_at"]
-        executed_us = current.executed_us
-        if executed_at is not None:
-            executed_us = to_us(executed_at)
-        paused = values["paused"]
-        after = replace(
-            current,
-            name=wanted.name,
-            task=wanted.task,
-            run=wanted.run,
-            start=wanted.start,
-            end=wanted.end,
-            once=wanted.once,
-            once_at=values["once_at"],
-            stored_version=values["version"],
-            removed_at=None,
-            created_at=created_at,
-            changed_at=values["at"],
-            changed_by=values["by"],
-            executed_us=executed_us,
-            ran=current.ran and executed_us == current.executed_us,
-            stored_paused=current.paused if paused is None else paused,
-            by_code=False,
-            **{part: values[part] for part in DOCUMENTS},
-        )
-        return self._shown(after, entry, None)
-
-    def _entry(self, current: Current, name: str) -> Entry:
-        return self._timings.entry(
-            name,
-            task=current.task or "",
-            schedule=current.schedule,
-            policies=current.policies,
-            run=current.run,
-            start=_utc(current.start),
-            end=_utc(current.end),
-            once_at=_utc(current.once_at) if current.once else None,
-        )
-
-    def _shown(
+    def shown(
         self, current: Current, entry: Entry | None, problem: str | None
     ) -> ScheduleRow:
-        decoded, once_at = _decoded(current), _utc(current.once_at)
-        words = ""
+        """Return a row for people whose entry is known; None: it cannot be read."""
+        wanted, words, next_due = current.definition, "", None
         if entry is not None:
-            words = self._timings.words(
-                current.name,
-                decoded["schedule"],
-                start=decoded["start"],
-                end=decoded["end"],
-                once=current.once,
-                once_at=once_at,
-            )
+            words = self._timings.words(wanted, current.once_at)
         executed_us = current.executed_us
-        next_due = None
         if entry is not None and executed_us is not None and not current.paused:
             next_due = _next(entry, executed_us, current.now_us)
+        last_us = executed_us if current.ran else None
         return ScheduleRow(
-            **decoded,
+            **{part: getattr(wanted, part) for part in PARTS},
             words=words,
-            once_at=once_at,
+            once_at=current.once_at,
             paused=current.paused,
             version=current.version,
-            created_at=current.created_at.astimezone(UTC),
-            changed_at=current.changed_at.astimezone(UTC),
+            created_at=current.created_at,
+            changed_at=current.changed_at,
             changed_by=current.changed_by,
-            last_slot=(
-                from_us(executed_us)
-                if current.ran and executed_us is not None
-                else None
-            ),
+            last_slot=None if last_us is None else from_us(last_us),
             next_due=next_due,
             done=current.done,
             declared_by_code=current.by_code,
             problem=problem,
         )
+
+    def _entry(self, current: Current, name: str | None = None) -> Entry:
+        wanted = current.definition
+        once_at = current.once_at if wanted.once else None
+        return self._timings.entry(wanted, once_at, name=name)
 
 
 def _next(entry: Entry, executed_us: int, now_us: int) -> datetime | None:
@@ -209,5 +144,6 @@ def _next(entry: Entry, executed_us: int, now_us: int) -> datetime | None:
     return None if next_us >= NEVER_US else from_us(next_us)
 
 
-def _utc(instant: datetime | None) -> datetime | None:
-    return None if instant is None else instant.astimezone(UTC)
+def in_utc(value: Any) -> Any:
+    """Return a value of a row, an instant in UTC."""
+    return value.astimezone(UTC) if isinstance(value, datetime) else value

@@ -45,6 +45,10 @@ SECOND = 1_000_000
 SHARED = 4_096
 """Different timings that are kept, for the entries that have the same."""
 
+Moment = datetime | None
+Parts = tuple[str, str, str, Moment, Moment, Moment]
+"""Schedule and policies as JSON, run, start, end, and the instant of a single run."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -69,55 +73,24 @@ class Timings:
         """Names and patterns of the tasks that stored rows may run; None: all."""
         self._shared = lru_cache(maxsize=SHARED)(self._timing)
 
-    def entry(  # noqa: PLR0913  # the columns of a row
+    def entry(
         self,
-        name: str,
-        *,
-        task: str,
-        schedule: str | Mapping[str, Any],
-        policies: str | Mapping[str, Any],
-        run: str,
-        start: datetime | None = None,
-        end: datetime | None = None,
+        wanted: Definition,
         once_at: datetime | None = None,
-        version: int | None = None,
-        edit: int = 0,
+        *,
+        name: str | None = None,
     ) -> Entry:
-        """Return the entry of a row; JSON columns as text or read.
+        """Return the entry of a definition, or of its other name.
 
         Raises:
             InvalidField: it cannot be read, as after an edit by hand.
         """
-        when, how = _text(schedule), _text(policies)
-        timing = self._shared(when, how, run, start, end, once_at)
-        recurs = timing.recurrence
-        if recurs is None and timing.period_us is None:
-            recurs = self._recurrence(timing.schedule, name, start, end)
-        return Entry(
-            name=name,
-            task=task,
-            described=timing.described,
-            policy=timing.policy,
-            period_us=timing.period_us,
-            recurrence=recurs,
-            version=version,
-            edit=edit,
+        when, how = (
+            json.dumps(one, sort_keys=True)
+            for one in (wanted.schedule, wanted.policies)
         )
-
-    def of_definition(
-        self, wanted: Definition, once_at: datetime | None = None
-    ) -> Entry:
-        """Return the entry of a definition; raise as `entry` does."""
-        return self.entry(
-            wanted.name,
-            task=wanted.task,
-            schedule=wanted.schedule,
-            policies=wanted.policies,
-            run=wanted.run,
-            start=wanted.start,
-            end=wanted.end,
-            once_at=once_at,
-        )
+        parts = when, how, wanted.run, wanted.start, wanted.end, once_at
+        return self._entry(name or wanted.name, wanted.task, parts)
 
     def of_row(self, row: StoredSchedule) -> Entry:
         """Return the entry of a row as replicas read it; raise as `entry` does.
@@ -126,31 +99,31 @@ class Timings:
         written by an app without that setting, or before it was set.
         """
         check_task(row.task, self.allow_list)
-        return self.entry(
-            row.name,
-            task=sys.intern(row.task),
-            schedule=row.schedule,
-            policies=row.policies,
-            run=row.run,
-            start=_instant(row.starts_us),
-            end=_instant(row.ends_us),
-            once_at=_instant(row.once_us if row.once else None),
-            version=row.version,
-            edit=row.edit,
+        instants = (row.starts_us, row.ends_us, row.once_us if row.once else None)
+        start, end, once_at = map(_instant, instants)
+        parts = row.schedule, row.policies, row.run, start, end, once_at
+        task = sys.intern(row.task)
+        return self._entry(row.name, task, parts, version=row.version, edit=row.edit)
+
+    def _entry(self, name: str, task: str, parts: Parts, **known: Any) -> Entry:
+        timing = self._shared(*parts)
+        recurs = timing.recurrence
+        if recurs is None and timing.period_us is None:
+            _, _, _, start, end, _ = parts
+            recurs = self._recurrence(timing.schedule, name, start, end)
+        return Entry(
+            name=name,
+            task=task,
+            described=timing.described,
+            policy=timing.policy,
+            period_us=timing.period_us,
+            recurrence=recurs,
+            **known,
         )
 
-    def words(
-        self,
-        name: str,
-        schedule: Mapping[str, Any],
-        *,
-        start: datetime | None = None,
-        end: datetime | None = None,
-        once: bool = False,
-        once_at: datetime | None = None,
-    ) -> str:
-        """Return the schedule in a sentence."""
-        recurs = schedule_from_json.of_json(schedule)
+    def words(self, wanted: Definition, once_at: datetime | None = None) -> str:
+        """Return when a definition runs, in a sentence."""
+        recurs = schedule_from_json.of_json(wanted.schedule)
         zone = self._app.timezone
 
         def shown(at: datetime) -> str:
@@ -158,12 +131,12 @@ class Timings:
 
         if isinstance(recurs, schedule_from_json.Once):
             return f"once, at {shown(once_at or recurs.at)}"
-        text = in_words(recurs, self._app, name)
-        if start is not None:
-            text += f", from {shown(start)}"
-        if end is not None:
-            text += f", until {shown(end)}"
-        if once:
+        text = in_words(recurs, self._app, wanted.name)
+        if wanted.start is not None:
+            text += f", from {shown(wanted.start)}"
+        if wanted.end is not None:
+            text += f", until {shown(wanted.end)}"
+        if wanted.once:
             text = f"once: the first of {text}"
             text += "" if once_at is None else f" ({shown(once_at)})"
         return text
@@ -267,12 +240,6 @@ def _instant(instant_us: int | None) -> datetime | None:
 
 def _us(instant: datetime | None) -> int | None:
     return None if instant is None else to_us(instant)
-
-
-def _text(document: str | Mapping[str, Any]) -> str:
-    if isinstance(document, str):
-        return document
-    return json.dumps(document, sort_keys=True)
 
 
 def _read(text: str) -> Any:

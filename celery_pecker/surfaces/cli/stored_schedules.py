@@ -40,7 +40,6 @@ def stored_entry(context: Context, name: str) -> Entry | None:
     row = context.schedules.get(name)
     if row is None:
         return None
-    entry = context.schedules.timings.of_definition(
-        row, row.once_at if row.once else None
-    )
+    once_at = row.once_at if row.once else None
+    entry = context.schedules.timings.entry(row, once_at)
     return replace(entry, words=row.words)

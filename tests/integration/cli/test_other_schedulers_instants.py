@@ -107,10 +107,8 @@ def test_instants_are_those_of_its_own_library(
 
 def instants(schedules: Schedules, schedule: object) -> list[str]:
     """Return the first instants of a schedule as our schedulers work them out."""
-    document = schedules.check("a", task="work", schedule=schedule).schedule
-    entry = schedules.timings.entry(
-        *("a",), task="work", schedule=document, policies={}, run="dispatch"
-    )
+    wanted = schedules.check("a", task="work", schedule=schedule)
+    entry = schedules.timings.entry(wanted)
     assert entry.recurrence is not None
     after_us, found = to_us(FROM), []
     for _ in range(MANY):
