@@ -17,7 +17,7 @@ GUARDS = (
     ),
     Guard(
         "stored: a count of the new name's runs waits for a rename",
-        '            yield self._ask("lock_reports", {"names": sorted((old, new))})\n',
+        '            yield ask("lock_reports", {"names": both})\n',
         "",
         f"{TESTS}::test_a_report_of_the_new_name_does_not_fail_a_rename",
     ),
@@ -47,18 +47,18 @@ GUARDS = (
     ),
     Guard(
         "stored: a rename that is refused leaves nothing in its transaction",
-        '            if _owns(before) and (yield self._ask("find_underway",'
-        ' {"name": old})):\n                raise SlotUnderway\n'
+        '            if before.owns and (yield ask("find_underway", {"name": old})):\n'
+        "                raise SlotUnderway\n"
         "            names = [] if there.executed_us is not None else [new]\n"
-        '            values = {"names": names, "now": None}\n'
-        '            if names and not (yield self._ask("enroll_stored", values)):\n'
+        '            missing = {"names": names, "now": None}\n'
+        '            if names and not (yield ask("enroll_stored", missing)):\n'
         "                continue  # another edit has just created it\n",
         "            names = [] if there.executed_us is not None else [new]\n"
-        '            values = {"names": names, "now": None}\n'
-        '            if names and not (yield self._ask("enroll_stored", values)):\n'
+        '            missing = {"names": names, "now": None}\n'
+        '            if names and not (yield ask("enroll_stored", missing)):\n'
         "                continue  # another edit has just created it\n"
-        '            if _owns(before) and (yield self._ask("find_underway",'
-        ' {"name": old})):\n                raise SlotUnderway\n',
+        '            if before.owns and (yield ask("find_underway", {"name": old})):\n'
+        "                raise SlotUnderway\n",
         f"{TESTS}::test_what_is_refused_leaves_nothing_in_the_callers_transaction",
     ),
     Guard(

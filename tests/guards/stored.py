@@ -80,8 +80,8 @@ GUARDS = (
     ),
     Guard(
         "stored: code wins names",
-        "        if current.by_code:\n",
-        "        if current.by_code and not current.name:\n",
+        "LIVING_CODE, declares=current.by_code)",
+        "LIVING_CODE, declares=False)",
         f"{WRITES}::test_a_name_that_living_code_declares_is_refused",
     ),
     Guard(

@@ -8,22 +8,19 @@ knows what is committed: which slots the definition in force has, and its argume
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import psycopg
 import pytest
 from celery import Celery
 
 from celery_pecker.kernel.adapters import adapter_of, drive
-from celery_pecker.kernel.adapters.adapter import Flow, Statement
+from celery_pecker.kernel.adapters.adapter import Statement
 from celery_pecker.kernel.clock import to_us
-from celery_pecker.kernel.sql import render, statements
 from celery_pecker.schedules.stored.edit_plan import Edit
-from celery_pecker.schedules.stored.renaming import Renaming
-from celery_pecker.schedules.stored.rows import Current, Reading
+from celery_pecker.schedules.stored.edits import Edits
 from celery_pecker.schedules.stored.timings import Timings
 from celery_pecker.testing.manual import START, ManualClock, ManualPecker
 from tests.integration.schedules.stored import Destination, edit, follower
@@ -68,6 +65,19 @@ class Found:
     sent: set[SLOT] = field(default_factory=set)
 
 
+class TimedEdits(Edits):
+    """Edits at the time of a clock."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        app = Celery("edits", set_as_current=False)
+        super().__init__("public", app_name="edits", timings=Timings(app))
+        self._clock = clock
+
+    def _statement(self, label: str, params: Mapping[str, object]) -> Statement:
+        now = {"now": self._clock.now()} if "now" in params else {}
+        return super()._statement(label, {**params, **now})
+
+
 class World:
     """Two replicas, three names, and people who edit."""
 
@@ -80,6 +90,7 @@ class World:
         self.replicas: list[tuple[ManualPecker, Destination]] = [
             self.stack.enter_context(follower(dsn, self.clock)) for _ in range(2)
         ]
+        self._edits = TimedEdits(self.clock)
         self.frozen: set[int] = set()
         self.truth: dict[str, Truth] = {}
         self.open: dict[str, Open] = {}
@@ -150,9 +161,7 @@ class World:
         if claimed_us + truth.period_us <= self._executed_us(new):
             return  # it is asked for, under another instant
         with psycopg.connect(self.dsn) as connection:
-            drive(
-                adapter_of(connection), lambda _: self._renaming.rename(old, new, WHO)
-            )
+            drive(adapter_of(connection), lambda _: self._edits.rename(old, new, WHO))
             if self.dice.random() < 0.2:
                 connection.rollback()
                 return
@@ -160,20 +169,6 @@ class World:
         self.found.owed |= self._slots(old, truth, claimed_us)
         self.truth[old] = replace(truth, stands=False)
         self.truth[new] = replace(truth, anchor_us=claimed_us)
-
-    @cached_property
-    def _renaming(self) -> Renaming:
-        def ask(label: str, params: Mapping[str, object]) -> Statement:
-            now = {"now": self.clock.now()} if "now" in params else {}
-            sql = render(statements()[label], "public")
-            return Statement(label, sql, {**params, **now})
-
-        def read(names: Sequence[str]) -> Flow[list[Current]]:
-            rows = yield ask("read_stored", {"now": None, "names": names})
-            return [Current(*row) for row in rows]
-
-        app = Celery("edits", set_as_current=False)
-        return Renaming(Reading(Timings(app)), read, ask)
 
     def _executed_us(self, name: str) -> int:
         row = self.sql.execute(

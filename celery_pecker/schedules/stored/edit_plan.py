@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any
 
 from celery_pecker.kernel.clock import from_us, to_us
-from celery_pecker.kernel.errors import InvalidField, VersionConflict
+from celery_pecker.kernel.errors import InvalidField, UnknownSchedule, VersionConflict
 from celery_pecker.schedules.engine.bounds import latest
 from celery_pecker.schedules.engine.model import NEVER_US, Entry
 from celery_pecker.schedules.stored import anchor
@@ -20,6 +20,8 @@ RIVALS = 10
 """How often a name may appear between two statements of ours before it is an error."""
 LATE_US = 60_000_000
 """A single instant that has passed for longer is refused: it is a mistake."""
+OWN_CODE = "this app's beat_schedule"
+LIVING_CODE = "the code of a living scheduler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +63,9 @@ class EditPlanner:
             InvalidField: code declares the name, or it would never run.
             VersionConflict: it has not the version that the edit is for.
         """
-        if edit.in_code:
-            refuse_code(current.name, "this app's beat_schedule declares it")
+        _refuse_code(current.name, OWN_CODE, declares=edit.in_code)
         check_version(current, edit.version)
-        if current.by_code:
-            refuse_code(current.name, "the code of a living scheduler declares it")
+        _refuse_code(current.name, LIVING_CODE, declares=current.by_code)
         same = self._same(wanted, current)
         once_at, new = self._timed(wanted, current, same=same)
         hot = anchor.Hot(
@@ -87,6 +87,61 @@ class EditPlanner:
         values |= {"once_at": once_at, "paused": paused, "change": change}
         values["by"] = edit.by or f"db:{current.who}"
         return PlannedEdit(wanted, current, new, values)
+
+    def rename(self, before: Current, there: Current, edit: Edit) -> dict[str, Any]:
+        """Return what a rename writes, from the row of each name.
+
+        Raises:
+            InvalidField: the new name is taken.
+            UnknownSchedule: none is stored under the old name.
+            VersionConflict: it has not the version that the edit is for.
+        """
+        if not before.there:
+            message = f"no stored schedule is named {before.name!r}"
+            raise UnknownSchedule(before.name, message)
+        check_version(before, edit.version)
+        _refuse_code(there.name, OWN_CODE, declares=edit.in_code)
+        _refuse_code(there.name, LIVING_CODE, declares=there.by_code)
+        if there.there:
+            message = (
+                f"name is {there.name!r}, and a stored schedule has it, version"
+                f" {there.version}; allowed is a name that none has"
+            )
+            raise InvalidField(message, field="name")
+        old = self._reading.entry(before)
+        new = self._reading.entry(before, name=there.name)
+        if old is None or new is None:
+            message = (
+                f"name is {before.name!r}, whose row cannot be read; allowed is a"
+                " schedule that can: mend it with set"
+            )
+            raise InvalidField(message, field="name")
+        hot = anchor.Hot(
+            executed_us=before.executed_us or before.now_us,
+            now_us=before.now_us,
+            paused=before.paused,
+        )
+        where = anchor.first(hot)
+        if before.owns:
+            where = anchor.renamed(old, new, hot, there.executed_us or 0)
+        executed_us = where.executed_us or hot.executed_us
+        return {
+            "old": before.name,
+            "new": there.name,
+            "owns": before.owns,
+            "version": max(before.version, there.version) + 1,
+            "gone": before.version + 1,
+            "at": from_us(before.now_us),
+            "by": edit.by or f"db:{before.who}",
+            "described": new.described,
+            "delivery": new.policy.delivery.value,
+            "period": new.period_us,
+            "timeout": new.policy.timeout_us,
+            "definition": json.dumps(before.definition.document()),
+            "executed_at": from_us(executed_us),
+            "ran": executed_us == hot.executed_us,
+            "asked": [from_us(one) for one in where.asked_us],
+        }
 
     def row(self, decided: PlannedEdit, created_at: datetime) -> ScheduleRow:
         """Return the row that an edit has just written."""
@@ -190,10 +245,10 @@ def check_version(current: Current, expected: int | None) -> None:
         raise VersionConflict(current.name, expected=expected, actual=actual)
 
 
-def refuse_code(name: str, why: str) -> NoReturn:
-    """Refuse a name that code has."""
-    message = (
-        f"name is {name!r}, and {why}; allowed is a name that no code declares: change"
-        " the code, or choose another"
-    )
-    raise InvalidField(message, field="name")
+def _refuse_code(name: str, code: str, *, declares: bool) -> None:
+    if declares:
+        message = (
+            f"name is {name!r}, and {code} declares it; allowed is a name that no code"
+            " declares: change the code, or choose another"
+        )
+        raise InvalidField(message, field="name")

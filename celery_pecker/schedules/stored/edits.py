@@ -20,6 +20,7 @@ from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import (
     InvalidField,
     Misconfigured,
+    SlotUnderway,
     UnknownSchedule,
     VersionConflict,
 )
@@ -38,7 +39,6 @@ from celery_pecker.schedules.stored.model import (
     Rows,
     ScheduleRow,
 )
-from celery_pecker.schedules.stored.renaming import Renaming
 from celery_pecker.schedules.stored.rows import Current, Reading
 from celery_pecker.schedules.stored.timings import Timings
 
@@ -57,7 +57,6 @@ class Edits:
         self._app_name = app_name
         self._reading = Reading(timings)
         self._deciding = EditPlanner(timings, self._reading)
-        self.rename = Renaming(self._reading, self._current, self._statement).rename
 
     def set_at_once(self, wanted: Definition, edit: Edit) -> Flow[ScheduleRow | None]:
         """Change what is stored in two statements, of which one writes; return its row.
@@ -69,7 +68,7 @@ class Edits:
             InvalidField: code declares the name, or it would never run.
         """
         [current] = yield from self._current([wanted.name])
-        fresh = current.there and current.hot_version == current.version
+        fresh = current.there and current.owns
         if not fresh or edit.version not in {None, current.version}:
             return None
         decided = self._deciding.decide(wanted, edit, current)
@@ -138,6 +137,40 @@ class Edits:
         edit = replace(edit, version=row.version)
         [changed] = yield from self.set([(wanted, edit)])
         return cast("ScheduleRow", changed)
+
+    def rename(self, old: str, new: str, edit: Edit) -> Flow[ScheduleRow]:
+        """Give a stored schedule another name; return its row.
+
+        The new name goes on where the old one was: its last slot, version, pause,
+        history and what is asked of it. The old name stays for a day as one that was
+        removed, with a version that no replica has read, so that a replica that still
+        knows it claims nothing. All that can be refused is refused before anything is
+        written: a transaction of the caller's may go on after it.
+
+        Raises:
+            InvalidField: the new name is taken.
+            SlotUnderway: a slot of it is claimed and not confirmed.
+            UnknownSchedule: none is stored under the old name.
+            VersionConflict: it has not the version that the edit is for.
+        """
+        both, ask = sorted((old, new)), self._statement
+        for _ in range(RIVALS):
+            yield ask("lock_entries", {"names": both})
+            currents = {one.name: one for one in (yield from self._current(both))}
+            before, there = currents[old], currents[new]
+            values = self._deciding.rename(before, there, edit)
+            if before.owns and (yield ask("find_underway", {"name": old})):
+                raise SlotUnderway
+            names = [] if there.executed_us is not None else [new]
+            missing = {"names": names, "now": None}
+            if names and not (yield ask("enroll_stored", missing)):
+                continue  # another edit has just created it
+            yield ask("lock_reports", {"names": both})
+            yield ask("clear_name", {"name": new})
+            yield ask("rename_schedule", values)
+            [row] = yield from self._current([new])
+            return self._reading.row(row)
+        raise VersionConflict(new, expected=0, actual=1)
 
     def remove(self, name: str, edit: Edit) -> Flow[bool]:
         """Remove a stored schedule; say whether there was one.

@@ -60,6 +60,11 @@ class Current:
         return self.stored_version is not None and self.removed_at is None
 
     @property
+    def owns(self) -> bool:
+        """Whether the entry's row is the stored schedule's, and not one of code."""
+        return self.hot_version == self.version
+
+    @property
     def version(self) -> int:
         """Its version, also after it was removed; 0: there never was one."""
         return self.stored_version or 0
