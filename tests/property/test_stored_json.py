@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.schedules.engine.model import NEVER_US, StoredSchedule
-from celery_pecker.schedules.stored import schedule_from_json, schedule_to_json
+from celery_pecker.schedules.stored import schedule_json
 from celery_pecker.schedules.stored.model import Definition
 from celery_pecker.schedules.stored.timings import Timings, following
 from tests.unit.stored_schedules.documents import DOCUMENTS, START
@@ -29,7 +29,7 @@ values = st.recursive(
     max_leaves=5,
 )
 KEYS = [
-    *schedule_from_json.OPTIONS,
+    *schedule_json.OPTIONS,
     "zone",
     "start",
     "end",
@@ -54,14 +54,12 @@ def changed(draw: st.DrawFn) -> dict[str, Any]:
 def test_a_document_has_one_form_or_none(document: dict[str, Any]) -> None:
     """What is read is written the same, and read back from the database's JSON too."""
     try:
-        form = schedule_to_json.to_json(document)
+        form = schedule_json.to_json(document)
     except InvalidField:
         return
     text = json.dumps(form, allow_nan=False)
     assert (
-        schedule_to_json.to_json(json.loads(text))
-        == form
-        == schedule_to_json.to_json(form)
+        schedule_json.to_json(json.loads(text)) == form == schedule_json.to_json(form)
     )
 
 

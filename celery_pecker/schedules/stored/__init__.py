@@ -6,8 +6,7 @@ hot row of ``pecker_tasks`` as for any entry. One edit is one transaction over b
 part of the caller's own.
 
 Where things are
-    ``schedule_from_json``  a schedule from JSON that people can read
-    ``schedule_to_json``    the same JSON from a schedule
+    ``schedule_json``       a schedule from JSON that people can read, and as such JSON
     ``timings``             when a stored schedule is due: for replicas, edits and
                             people
     ``definition``          the one validator

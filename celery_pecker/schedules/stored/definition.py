@@ -11,7 +11,7 @@ from typing import Any
 
 from celery_pecker.schedules.declarations import storable
 from celery_pecker.schedules.stored import options as options_of
-from celery_pecker.schedules.stored import schedule_to_json
+from celery_pecker.schedules.stored import schedule_json
 from celery_pecker.schedules.stored.checks import check_name, checked_json, refuse
 from celery_pecker.schedules.stored.model import Definition
 from celery_pecker.schedules.stored.timings import Timings
@@ -58,7 +58,7 @@ class Validator:
         self._check_task(task)
         if not isinstance(once, bool):
             refuse("once", once, "True or False")
-        document = schedule_to_json.to_json(schedule)
+        document = schedule_json.to_json(schedule)
         first = self.instant("start", start)
         last = self.instant("end", end)
         if first is not None and last is not None and last < first:
@@ -148,7 +148,7 @@ def _policies(policies: Mapping[str, Any]) -> dict[str, Any]:
             continue
         plain = value.total_seconds() if isinstance(value, timedelta) else value
         if key in DURATIONS and isinstance(plain, float):
-            plain = schedule_to_json.number(plain)
+            plain = schedule_json.number(plain)
         values[key] = str(plain) if isinstance(plain, str) else plain
     checked: dict[str, Any] = {}
     for key, value in values.items():

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
 from celery_pecker.schedules.declarations import STORED
-from celery_pecker.schedules.stored import schedule_from_json, schedule_to_json
+from celery_pecker.schedules.stored import schedule_json
 from celery_pecker.schedules.stored.app import Schedules
 from celery_pecker.schedules.stored.checks import refuse
 from celery_pecker.schedules.stored.form_fields import KINDS, NAMES
@@ -197,7 +197,7 @@ def _solar(value: str) -> dict[str, Any]:
 
 def _schedule_texts(document: dict[str, Any], start: str) -> dict[str, str]:
     """Return kind, value and options; JSON where the fields could not say it."""
-    [kind] = [one for one in schedule_from_json.OPTIONS if one in document]
+    [kind] = [one for one in schedule_json.OPTIONS if one in document]
     whole = {"kind": "json", "value": json.dumps(document)}
     inner = {"start", "end"} & {*document} - ({"start"} if kind == "rrule" else set())
     if inner or {"key", "relative"} & {*document} or (kind == "rrule" and start):
@@ -249,7 +249,7 @@ def _json(field: str, text: str, empty: Any) -> Any:
 
 def _number(field: str, text: str) -> float:
     try:
-        return schedule_to_json.number(float(text))
+        return schedule_json.number(float(text))
     except ValueError:
         refuse(field, text, "a number")
 

@@ -37,7 +37,7 @@ from celery_pecker.schedules.recurrence import (
     period_us,
     recurrence,
 )
-from celery_pecker.schedules.stored import schedule_from_json
+from celery_pecker.schedules.stored import schedule_json
 from celery_pecker.schedules.stored.model import Definition
 from celery_pecker.schedules.stored.options import check_task
 
@@ -123,13 +123,13 @@ class Timings:
 
     def words(self, wanted: Definition, once_at: datetime | None = None) -> str:
         """Return when a definition runs, in a sentence."""
-        recurs = schedule_from_json.of_json(wanted.schedule)
+        recurs = schedule_json.of_json(wanted.schedule)
         zone = self._app.timezone
 
         def shown(at: datetime) -> str:
             return at.astimezone(zone).isoformat(" ", "seconds")
 
-        if isinstance(recurs, schedule_from_json.Once):
+        if isinstance(recurs, schedule_json.Once):
             return f"once, at {shown(once_at or recurs.at)}"
         text = in_words(recurs, self._app, wanted.name)
         if wanted.start is not None:
@@ -150,8 +150,8 @@ class Timings:
         end: datetime | None,
         once_at: datetime | None,
     ) -> Timing:
-        recurs = schedule_from_json.of_json(_read(when))
-        if isinstance(recurs, schedule_from_json.Once) and once_at is None:
+        recurs = schedule_json.of_json(_read(when))
+        if isinstance(recurs, schedule_json.Once) and once_at is None:
             once_at = recurs.at
         every_us = None
         instants: Recurrence | None = None

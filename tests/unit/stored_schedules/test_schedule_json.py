@@ -18,7 +18,7 @@ from celery_pecker.runs.guard import BOUND, MARK
 from celery_pecker.schedules import Schedules, tracing
 from celery_pecker.schedules.recurrence import described
 from celery_pecker.schedules.stored import fields as fields_of
-from celery_pecker.schedules.stored import schedule_from_json, schedule_to_json
+from celery_pecker.schedules.stored import schedule_json
 from celery_pecker.schedules.stored.options import OURS
 from celery_sharding.canvas.each_item import ITEM
 from celery_sharding.messages import OPTIONS as OPTIONS_OF_CALL
@@ -32,12 +32,12 @@ from throttle.worker.brokers.amqp import SOURCE
 @pytest.mark.parametrize(("value", "document"), FORMS, ids=str)
 def test_each_schedule_has_one_form(value: Any, document: dict[str, Any]) -> None:
     """JSON to schedule to JSON is the same, and it means the same schedule."""
-    assert schedule_to_json.to_json(value) == document
-    assert schedule_to_json.to_json(document) == document
+    assert schedule_json.to_json(value) == document
+    assert schedule_json.to_json(document) == document
     if isinstance(value, BaseSchedule) and not isinstance(value, solar):
-        back = schedule_from_json.of_json(document)
+        back = schedule_json.of_json(document)
         if type(value) is type(back) and type(value) is not schedule:
-            assert schedule_to_json.to_json(back) == schedule_to_json.to_json(value)
+            assert schedule_json.to_json(back) == schedule_json.to_json(value)
 
 
 class Moon(BaseSchedule):
@@ -124,7 +124,7 @@ REFUSED: list[tuple[Any, str]] = [
 def test_what_is_no_schedule_is_refused(value: Any, message: str) -> None:
     """With its value and what is allowed."""
     with pytest.raises(InvalidField, match=message) as no:
-        schedule_to_json.to_json(value)
+        schedule_json.to_json(value)
     assert no.value.field == "schedule"
 
 

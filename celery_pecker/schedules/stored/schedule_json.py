@@ -1,20 +1,23 @@
-"""Build a schedule from JSON that people can read. Pure.
+"""Schedules as JSON that people can read: built from it, and written in one form. Pure.
 
 ``{"every": 30}``, ``{"cron": "0 4 * * *", "zone": "Europe/Paris"}``: one key names the
-kind, the others are its options. `schedule_to_json` gives the same JSON, in one form.
+kind, the others are its options. What can be in code only is refused.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, NoReturn
+from zoneinfo import ZoneInfo
 
 from celery.schedules import ParseException, crontab, schedule, solar
 
 from celery_pecker import calendars
-from celery_pecker.calendars.fields import parse
+from celery_pecker.calendars import CalendarSchedule, Jittered, Splayed
+from celery_pecker.calendars.fields import crontab_parts, parse
 from celery_pecker.calendars.spread import Every
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
 from celery_pecker.schedules.declarations import check_schedule
@@ -145,15 +148,8 @@ def _crontab(value: str) -> Any:
         day <= LONGEST_MONTHS[month - 1] for month in fields.month for day in fields.day
     ):
         refuse(f"crontab is {value!r}; allowed is one that comes at all")
-    minute, hour, day, month, weekday = parts
     try:
-        return crontab(
-            minute=minute,
-            hour=hour,
-            day_of_month=day,
-            month_of_year=month,
-            day_of_week=weekday,
-        )
+        return crontab.from_string(" ".join(parts))
     except (ParseException, TypeError, ValueError) as error:
         refuse(f"crontab is {value!r}, which Celery refuses: {error}")
 
@@ -229,3 +225,107 @@ def instant(name: str, value: object, *, aware: bool = True) -> datetime:
 def _shown(document: Mapping[str, Any]) -> str:
     text = repr(dict(document))
     return text if len(text) <= 200 else f"{text[:200]}…"  # noqa: PLR2004  # characters
+
+
+def to_json(value: object) -> dict[str, Any]:
+    """Return a schedule of any allowed form as JSON in its one form.
+
+    Raises:
+        InvalidField: it is none, or can be in code only.
+    """
+    if isinstance(value, Mapping):
+        value = of_json(value)
+    try:
+        return _json_of(value)
+    except InvalidField:
+        raise
+    except Misconfigured as error:
+        raise InvalidField(str(error), field="schedule") from error
+
+
+def _json_of(value: Any) -> dict[str, Any]:
+    if isinstance(value, Jittered | Splayed):
+        return _moved_json(value)
+    if isinstance(value, Every):
+        return {"every": number(value.seconds)}
+    if isinstance(value, CalendarSchedule):
+        return _calendar_json(value)
+    if isinstance(value, Once):
+        return {"once": value.at.isoformat()}
+    return _json_of_celery(value)
+
+
+def _json_of_celery(value: Any) -> dict[str, Any]:
+    if type(value) is crontab:
+        return {"crontab": _crontab_text(value)}
+    if type(value) is solar:
+        lat, lon = number(value.lat), number(value.lon)
+        return {"solar": value.event, "lat": lat, "lon": lon}
+    relative = {}
+    if type(value) is schedule:
+        relative = {"relative": True} if value.relative else {}
+        value = value.seconds
+    if not isinstance(value, (timedelta, *NUMBER)):
+        kind = type(value).__name__
+        refuse(f"{value!r} of {kind} can be in code only; allowed is {ALLOWED}")
+    check_schedule("schedule", value)
+    plain = value.total_seconds() if isinstance(value, timedelta) else value
+    return {"every": number(plain), **relative}
+
+
+def _moved_json(value: Jittered | Splayed) -> dict[str, Any]:
+    if isinstance(value, Jittered):
+        document = _json_of(value.base) | {"jitter": number(value.most)}
+        if isinstance(value.base, Splayed) and value.base.key != value.key:
+            refuse("jitter and splay have two keys; allowed is the same for both")
+    elif isinstance(value.base, Jittered | Splayed):
+        refuse("splay of what is moved already; allowed is jitter(splay(…), most=…)")
+    else:
+        document = _json_of(value.base)
+        whole = isinstance(value.base, Every) and value.over == value.base.seconds
+        document["splay"] = True if whole else number(value.over)
+    return document | ({} if value.key is None else {"key": value.key})
+
+
+def _calendar_json(value: CalendarSchedule) -> dict[str, Any]:
+    arguments, options = value._made  # noqa: SLF001  # what it was made of
+    plain = {name: _plain(name, one) for name, one in options.items()}
+    for name in ("start", "end"):
+        if name in plain:
+            plain[name] = instant(name, plain[name], aware=False).isoformat()
+    if isinstance(value, calendars.Recurrence):
+        plain.setdefault("every", 1)
+        if plain["every"] == 1:
+            del plain["every"]
+        return {"recurrence": plain}
+    kind = "cron" if isinstance(value, calendars.Cron) else "rrule"
+    return {kind: arguments[0], **plain}
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, ZoneInfo) and value.key:
+        return value.key
+    if value is UTC:
+        return "UTC"
+    if isinstance(value, tzinfo) or hasattr(value, "is_working_day"):
+        refuse(f"{name} is {value!r}, which can be in code only; allowed is its name")
+    return value
+
+
+def _crontab_text(value: Any) -> str:
+    return " ".join(_crontab_field(one) for one in crontab_parts(value))
+
+
+def _crontab_field(value: Any) -> str:
+    if isinstance(value, str):
+        return "".join(value.split())
+    if isinstance(value, int):
+        return str(value)
+    return ",".join(str(one) for one in sorted(value))
+
+
+def number(value: float) -> float:
+    """Return a number as JSON has it in one form: whole ones without a fraction."""
+    return int(value) if math.isfinite(value) and value == int(value) else value
