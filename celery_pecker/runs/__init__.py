@@ -9,11 +9,12 @@ between a message and the user's code:
   whose answer is also what the deadline is counted from. Where it gets no answer the
   run is refused: a slot that is lost is better than two runs at a time.
 - *guard* (guard.py): wraps the tasks of a worker with that check and with the deadline
-  (celery_pecker.deadline); what it ends, ends as DeadlineExceeded (ending.py).
-- *run* (run.py): what user code can read, `current()`, and the guarded write
-(fence.py): a statement in the user's own transaction that an overtaken run does not
-survive. - *headers* (headers.py, inheritance.py): how all this travels from the claim
-to the task, and from the task to its subtasks.
+  (celery_pecker.deadline); what it ends, ends as DeadlineExceeded.
+- *run* (run.py): what user code can read, `current()`, and the guarded write: a
+  statement in the user's own transaction that an overtaken run does not survive.
+- *headers* (headers.py): how all this travels from the claim to the task, and from the
+  task to its subtasks.
+- *outcomes* (outcomes.py, reports.py): what became of a run, and who writes it down.
 
 Entries without a timeout are not checked and cost nothing; their runs can read their
 epoch.

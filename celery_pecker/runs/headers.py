@@ -47,15 +47,8 @@ def read(header: object, *, schema: str, attempt: int = 0) -> Run | None:
         return None
     try:
         deadline = header.get("deadline")
-        return Run(
-            name=str(header["name"]),
-            due_at=_instant(header["due_at"]),
-            era=int(header["era"]),
-            epoch=int(header["epoch"]),
-            deadline=None if deadline is None else _instant(deadline),
-            attempt=attempt,
-            schema=schema,
-        )
+        ends = None if deadline is None else _instant(deadline)
+        return _run(header, deadline=ends, attempt=attempt, schema=schema)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         logger.warning("pecker: header %r cannot be read: %r", PECKER, error)
         return None
@@ -104,20 +97,23 @@ def inherited(header: object, *, schema: str) -> Inherited | None:
             raise ValueError(message)  # noqa: TRY301  # one place for what cannot be read
         run = None
         if "name" in header:
-            run = Run(
-                name=str(header["name"]),
-                due_at=_instant(header["due_at"]),
-                era=int(header["era"]),
-                epoch=int(header["epoch"]),
-                deadline=at,
-                attempt=int(header.get("attempt", 0)),
-                schema=schema,
-                inherited=True,
-            )
+            attempt = int(header.get("attempt", 0))
+            facts = {"deadline": at, "attempt": attempt, "schema": schema}
+            run = _run(header, **facts, inherited=True)
         return Inherited(at=at, left=left, run=run)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         logger.warning("pecker: header %r cannot be read: %r", DEADLINE, error)
         return None
+
+
+def _run(header: Mapping[str, Any], **facts: Any) -> Run:
+    return Run(
+        name=str(header["name"]),
+        due_at=_instant(header["due_at"]),
+        era=int(header["era"]),
+        epoch=int(header["epoch"]),
+        **facts,
+    )
 
 
 def _instant(text: Any) -> datetime:

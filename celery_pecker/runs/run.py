@@ -1,14 +1,10 @@
-"""What user code can read of its run: which slot, which epoch, how long.
+"""What user code can read of its run: which slot, by which epoch, until when.
 
-Guarded writes: nothing of an overtaken run is written.
-
-The row of the entry in `pecker_fences` names the last run that started. A transaction
-that holds the row keeps newer runs from starting until it ends; a run that
-finds a newer run there writes nothing (I3). It works where the user's tables live in
-the database of `pecker_dsn`; elsewhere a column `epoch` of one's own does it
-(docs/how-to/guarded-writes.md).
-
-Which slot a run is of, by which epoch, until when.
+And guarded writes: nothing of an overtaken run is written. The row of the entry in
+`pecker_fences` names the last run that started. A transaction that holds the row keeps
+newer runs from starting until it ends; a run that finds a newer run there writes
+nothing (I3). It works where the user's tables live in the database of `pecker_dsn`;
+elsewhere a column `epoch` of one's own does it (docs/how-to/guarded-writes.md).
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ from celery_pecker.kernel.sql import OURS, rendered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
+class Run:
     """One run of one slot. Instants are aware, UTC, by the database's clock."""
 
     name: str
@@ -55,6 +51,37 @@ class RunFacts:
         """The slot's instant in whole microseconds since 1970."""
         return to_us(self.due_at)
 
+    def guard(self, connection: Any) -> None:
+        """Let no newer run start before the open transaction of `connection` ends.
+
+        `connection` is the user's own, to the database of `pecker_dsn`, inside a
+        transaction: psycopg, SQLAlchemy (Connection or Session), Django, or anything
+        whose `cursor()` takes `%(name)s` parameters.
+
+        Raises:
+            Overtaken: a newer run was claimed, or started: write nothing.
+            Misconfigured: no transaction is open, so nothing would be guarded.
+        """
+        held = _ask(self, connection)
+        if _idle(connection):
+            raise Misconfigured(NOT_OPEN)
+        if not held:
+            message = (
+                f"the run of {self.name!r} due {self.due_at.isoformat()} (epoch"
+                f" {self.epoch}, attempt {self.attempt}) is overtaken: a newer one was"
+                " claimed or has started; nothing may be written"
+            )
+            raise Overtaken(message)
+
+    def guarded(self, connection: Any, statement: Any, params: Any = None) -> Any:
+        """Run the statement under the guard; return its cursor or result.
+
+        Both in one transaction: that of the connection, else one of their own.
+        """
+        with _transaction(connection):
+            self.guard(connection)
+            return _execute(connection, statement, params)
+
 
 NOT_OPEN = (
     "Run.guard needs an open transaction that also does the writing: without one the"
@@ -62,33 +89,10 @@ NOT_OPEN = (
 )
 
 
-def hold(run: RunFacts, connection: Any) -> None:
-    """Hold the fence in the open transaction, or raise Overtaken."""
-    held = _ask(run, connection)
-    if _idle(connection):
-        raise Misconfigured(NOT_OPEN)
-    if not held:
-        message = (
-            f"the run of {run.name!r} due {run.due_at.isoformat()} (epoch {run.epoch},"
-            f" attempt {run.attempt}) is overtaken: a newer one was claimed or has"
-            " started; nothing may be written"
-        )
-        raise Overtaken(message)
-
-
-def write(run: RunFacts, connection: Any, statement: Any, params: Any) -> Any:
-    """Hold the fence and run the statement in one transaction."""
-    with _transaction(connection):
-        hold(run, connection)
-        return _execute(connection, statement, params)
-
-
-def question(run: RunFacts) -> tuple[str, dict[str, object]]:
-    """Return the statement and its parameters, for other ways to the database.
-
-    Its one row says whether the fence is held. Run it inside a transaction.
-    """
-    return rendered(OURS, run.schema)["hold_fence"], {
+def _ask(run: Run, connection: Any) -> bool:
+    """Return whether the fence is held, by the transaction of the connection."""
+    text = rendered(OURS, run.schema)["hold_fence"]
+    params = {
         "now": None,
         "name": run.name,
         "era": run.era,
@@ -97,10 +101,6 @@ def question(run: RunFacts) -> tuple[str, dict[str, object]]:
         "epoch": run.epoch,
         "deadline": run.deadline,
     }
-
-
-def _ask(run: RunFacts, connection: Any) -> bool:
-    text, params = question(run)
     if isinstance(connection, psycopg.Connection):
         with connection.cursor(row_factory=tuple_row) as cursor:
             row: Any = cursor.execute(text.encode(), params).fetchone()
@@ -167,31 +167,6 @@ def _plain(connection: Any) -> Any:
     """Return what takes the driver's own SQL: a connection does, a session has one."""
     takes = hasattr(connection, "exec_driver_sql")
     return connection if takes else connection.connection()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run(RunFacts):
-    """One run of one slot. Instants are aware, UTC, by the database's clock."""
-
-    def guard(self, connection: Any) -> None:
-        """Let no newer run start before the open transaction of `connection` ends.
-
-        `connection` is the user's own, to the database of `pecker_dsn`, inside a
-        transaction: psycopg, SQLAlchemy (Connection or Session), Django, or anything
-        whose `cursor()` takes `%(name)s` parameters.
-
-        Raises:
-            Overtaken: a newer run was claimed, or started: write nothing.
-            Misconfigured: no transaction is open, so nothing would be guarded.
-        """
-        hold(self, connection)
-
-    def guarded(self, connection: Any, statement: Any, params: Any = None) -> Any:
-        """Run the statement under the guard; return its cursor or result.
-
-        Both in one transaction: that of the connection, else one of their own.
-        """
-        return write(self, connection, statement, params)
 
 
 _current: ContextVar[Run | None] = ContextVar("celery_pecker_run", default=None)

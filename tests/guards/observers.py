@@ -41,6 +41,7 @@ GUARDS = (
         "        if not held:\n",
         "        if held is None:\n",
         f"{LIVES}::test_an_awaited_guard_refuses_an_overtaken_life",
+        within="celery_pecker/observers/lease.py",
     ),
     Guard(
         "observers: history is bounded",
