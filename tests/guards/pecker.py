@@ -651,7 +651,7 @@ GUARDS = (
         '"ignore_result": True,',
         '"ignore_result": False,',
         LOCAL,
-        within="celery_pecker/schedules/local/prepared_entry.py",
+        within="celery_pecker/schedules/local/tracer.py",
     ),
     Guard(
         "no failed local run waits for a result backend",

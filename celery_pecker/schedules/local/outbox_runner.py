@@ -271,23 +271,12 @@ class OutboxRunner:
         args, kwargs, embed = loads(
             body, stored.content_type, stored.content_encoding, accept=accept
         )
-        request = {
-            **headers,
-            **(embed or {}),
-            "hostname": self._hostname,
-            # No caller waits for it, and an unreachable backend must not delay it.
-            "ignore_result": True,
-            "is_eager": False,
-            "utc": True,
-            "reply_to": None,
-            "properties": {},
-            "correlation_id": stored.task_id,
-            "delivery_info": {
-                "exchange": stored.exchange,
-                "routing_key": stored.routing_key,
-                "priority": stored.priority,
-                "redelivered": False,
-                "local": True,
-            },
-        }
+        request = tracer.request_of(
+            {**headers, **(embed or {})},
+            stored.task_id,
+            self._hostname,
+            exchange=stored.exchange,
+            routing_key=stored.routing_key,
+            priority=stored.priority,
+        )
         return list(args), dict(kwargs), request

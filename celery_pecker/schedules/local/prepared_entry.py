@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from celery.beat import BeatLazyFunc, ScheduleEntry
 from celery.utils.saferepr import saferepr
@@ -13,8 +12,9 @@ from kombu.exceptions import SerializationError
 from kombu.serialization import dumps, loads
 
 from celery_pecker.brokers.publisher.lanes import Dispatch
-from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.runs import Run, headers
+from celery_pecker.schedules.local import tracer
 
 MOST_SHOWN = 1_024
 """Characters of arguments that people are shown, as in Celery."""
@@ -118,6 +118,7 @@ class SlotOrder:
     """One slot that was won here and is to run here."""
 
     ready: Ready
+    run: Run
     task_id: str
     header: Mapping[str, Any]
     ends: float | None
@@ -132,73 +133,37 @@ class SlotOrder:
         """The entry's name."""
         return self.ready.name
 
-    @property
-    def due_at(self) -> datetime:
-        """The slot's instant."""
-        return datetime.fromisoformat(self.header["due_at"])
-
-    @property
-    def due_us(self) -> int:
-        """The slot's instant in microseconds."""
-        return to_us(self.due_at)
-
-    @property
-    def deadline(self) -> datetime | None:
-        """When the run must have ended, by the database's clock."""
-        text = self.header.get("deadline")
-        return None if text is None else datetime.fromisoformat(text)
-
     def request(self, hostname: str) -> dict[str, Any]:
         """Return what a worker makes of a message, as if there had been one."""
-        return {
+        none = ("parent_id", "group", "eta", "expires", "callbacks", "errbacks")
+        ours = {
             **self.ready.headers,
+            **dict.fromkeys((*none, "chain", "chord")),
+            "retries": 0,
             "pecker": dict(self.header),
             "lang": "py",
             "task": self.ready.task.name,
             "id": self.task_id,
             "root_id": self.task_id,
-            "parent_id": None,
-            "correlation_id": self.task_id,
-            "group": None,
             "shadow": self.ready.shadow,
-            "eta": None,
-            "expires": None,
-            "retries": 0,
             "timelimit": [None, None],
             "argsrepr": self.ready.argsrepr,
             "kwargsrepr": self.ready.kwargsrepr,
             "origin": hostname,
-            "hostname": hostname,
-            # No caller waits for it, and an unreachable backend must not delay it.
-            "ignore_result": True,
-            "utc": True,
-            "is_eager": False,
-            "callbacks": None,
-            "errbacks": None,
-            "chain": None,
-            "chord": None,
-            "reply_to": None,
-            "properties": {},
-            "delivery_info": {
-                "exchange": "",
-                "routing_key": None,
-                "priority": None,
-                "redelivered": False,
-                "local": True,
-            },
         }
+        return tracer.request_of(ours, self.task_id, hostname)
 
 
 def order_of(
-    ready: Ready, dispatch: Dispatch, taken: float, within: float
+    ready: Ready, dispatch: Dispatch, taken: float, within: float, *, schema: str
 ) -> SlotOrder:
     """Return the order for a slot that was handed over at that moment."""
-    latest = taken + within if dispatch.latest is None else dispatch.latest
     return SlotOrder(
         ready=ready,
+        run=cast("Run", headers.read(dispatch.header, schema=schema)),
         task_id=dispatch.task_id,
         header=dispatch.header,
         ends=dispatch.ends,
-        latest=latest,
+        latest=taken + within if dispatch.latest is None else dispatch.latest,
         taken=taken,
     )

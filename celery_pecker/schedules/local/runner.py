@@ -23,7 +23,7 @@ from celery_pecker.brokers.publisher.lanes import Dispatch, names_in
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import BrokerUnavailable, NotStarted
-from celery_pecker.runs import Run, running
+from celery_pecker.runs import running
 from celery_pecker.schedules.history import Historian, NoHistory, Report
 from celery_pecker.schedules.local import tracer
 from celery_pecker.schedules.local.events import EventSender
@@ -194,7 +194,10 @@ class LocalRunner:
         """
         del token  # nothing is ever handed over twice
         now = self._clock.monotonic()
-        orders = [order_of(self._ready[one.name], one, now, within) for one in batch]
+        orders = [
+            order_of(self._ready[one.name], one, now, within, schema=self._schema)
+            for one in batch
+        ]
         refused: dict[str, str] = {}
         taken: set[str] = set()
         for order in orders:
@@ -269,7 +272,7 @@ class LocalRunner:
                 return f"{len(self._open)} local runs are open here already"
             other = self._open.get(order.name)
             if other is not None:
-                return f"its slot of {other.due_at} still runs here"
+                return f"its slot of {other.run.due_at} still runs here"
             self._open[order.name] = order
             self._queue[order.name] = order.taken
             return None
@@ -296,7 +299,7 @@ class LocalRunner:
     def _start(self, order: SlotOrder, began: float) -> None:
         self._app.set_current()
         args, kwargs = order.ready.arguments()
-        with running(self._run_of(order)), self._bounded(order):
+        with running(order.run), self._bounded(order):
             # Nothing slow comes after this question: a process that was frozen until
             # now does not start a run whose deadline is over.
             if deadline.remaining() == 0.0:
@@ -319,17 +322,6 @@ class LocalRunner:
             return
         with deadline.until(order.ends, order.name), deadline.enforce(self._kind):
             yield
-
-    def _run_of(self, order: SlotOrder) -> Run:
-        header = order.header
-        return Run(
-            name=order.name,
-            due_at=order.due_at,
-            era=header["era"],
-            epoch=header["epoch"],
-            deadline=order.deadline,
-            schema=self._schema,
-        )
 
     def _end(self, order: SlotOrder, ended: tracer.Ended, began: float) -> None:
         now = self._clock.monotonic()
@@ -379,10 +371,9 @@ class LocalRunner:
             self._counts[what] += 1
 
     def _note(self, order: SlotOrder, report: Report, error: str = "") -> None:
-        header, due_us = order.header, order.due_us
+        run, now_us = order.run, self._now_us()
         self._recorder.note(
-            *(order.name, due_us, header["era"], header["epoch"]),
-            *(self._now_us(), report, error),
+            run.name, run.due_us, run.era, run.epoch, now_us, report, error
         )
 
     def _send_received(self, order: SlotOrder) -> None:

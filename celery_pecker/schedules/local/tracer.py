@@ -65,6 +65,34 @@ class _Unstored(trace.TraceInfo):
         return handle(task, req, store_errors=False, call_errbacks=False)
 
 
+def request_of(
+    headers: Mapping[str, Any], task_id: str, hostname: str, **way: Any
+) -> dict[str, Any]:
+    """Return what a worker makes of a message, for a run that has none.
+
+    ``way``: exchange, routing_key and priority of the one that was recorded.
+    """
+    return {
+        **headers,
+        "hostname": hostname,
+        # No caller waits for it, and an unreachable backend must not delay it.
+        "ignore_result": True,
+        "is_eager": False,
+        "utc": True,
+        "reply_to": None,
+        "properties": {},
+        "correlation_id": task_id,
+        "delivery_info": {
+            "exchange": "",
+            "routing_key": None,
+            "priority": None,
+            **way,
+            "redelivered": False,
+            "local": True,
+        },
+    }
+
+
 def run(
     app: Any,
     task: Any,
