@@ -40,6 +40,33 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 KNOWN = {schedule.is_due, crontab.is_due, solar.is_due}
 
 
+class _Asked:
+    """A recurrence with instants of its own: the next after the last, whatever now is.
+
+    It fails if code of the user's does, and is asked again in a minute.
+    """
+
+    is_polled = False
+    _described: str
+    _known = (0, 0)
+    """The last answer: a slot, and the next. It is asked for again between claim and
+    publish, where a crontab's tenth of a millisecond counts."""
+
+    def next(self, last_us: int, now_us: int) -> int:
+        """Return the first slot after the last; NEVER_US: there is none left."""
+        known_us, instant_us = self._known
+        if known_us == last_us and instant_us > last_us:
+            return instant_us
+        instant_us = user_code.call(self._described, 0, self._first_after, last_us)
+        if instant_us > last_us:
+            self._known = last_us, instant_us
+            return instant_us
+        return max(last_us, now_us) + int(RETRY * SECOND)
+
+    def _first_after(self, last_us: int) -> int:
+        raise NotImplementedError
+
+
 class _Pinned:
     """A copy of a schedule whose "now" is what we say."""
 
@@ -59,24 +86,8 @@ class _Pinned:
         return from_us(instant_us).astimezone(self._zone)
 
 
-class Instants(_Pinned):
-    """A schedule with instants of its own: the next after the last, whatever now is."""
-
-    is_polled = False
-    _known = (0, 0)
-    """The last answer: a slot, and the next. It is asked for again between claim and
-    publish, where a crontab's tenth of a millisecond counts."""
-
-    def next(self, last_us: int, now_us: int) -> int:
-        """Return the first slot after the last."""
-        known_us, instant_us = self._known
-        if known_us == last_us and instant_us > last_us:
-            return instant_us
-        instant_us = user_code.call(self._described, 0, self._first_after, last_us)
-        if instant_us > last_us:
-            self._known = last_us, instant_us
-            return instant_us
-        return max(last_us, now_us) + int(RETRY * SECOND)
+class Instants(_Pinned, _Asked):
+    """A schedule of Celery's, asked as of its last slot."""
 
     def _first_after(self, last_us: int) -> int:
         """Return the first instant after the last, also where clocks go back.
@@ -127,31 +138,14 @@ class PolledRecurrence(_Pinned):
         return int(max(min(seconds, MOST), LEAST) * SECOND)
 
 
-class Computed:
+class Computed(_Asked):
     """A schedule of our calendars, whose instants follow from one another."""
-
-    is_polled = False
 
     def __init__(self, recurs: CalendarSchedule, app: Celery, name: str) -> None:
         self._schedule = recurs.bound(app, name)
         self._described = f"schedule {recurs!r} of entry {name!r}"
-        self._known = (0, 0)
 
-    def next(self, last_us: int, now_us: int) -> int:
-        """Return the first slot after the last; NEVER_US: there is none left.
-
-        It fails if a calendar of the user's does, and is asked again in a minute.
-        """
-        known_us, instant_us = self._known
-        if known_us == last_us and instant_us > last_us:
-            return instant_us
-        instant_us = user_code.call(self._described, 0, self._after, last_us)
-        if instant_us > last_us:
-            self._known = last_us, instant_us
-            return instant_us
-        return max(last_us, now_us) + int(RETRY * SECOND)
-
-    def _after(self, last_us: int) -> int:
+    def _first_after(self, last_us: int) -> int:
         instant = self._schedule.instant_after(from_us(last_us))
         return NEVER_US if instant is None else to_us(instant)
 
