@@ -32,7 +32,7 @@ from celery_pecker.schedules.replica.dispatching import (
     gate_of,
 )
 from celery_pecker.schedules.replica.replica import Claimant, Replica
-from celery_pecker.schedules.stored.options import check_running
+from celery_pecker.schedules.stored.checks import check_running
 from celery_pecker.schedules.stored.timings import Timings
 
 

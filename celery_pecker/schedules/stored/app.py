@@ -1,7 +1,4 @@
-"""Schedules that people and programs edit while everything runs.
-
-Check the arguments of `Schedules`, before any server is asked.
-"""
+"""Schedules that people and programs edit while everything runs."""
 
 from __future__ import annotations
 
@@ -14,10 +11,8 @@ from celery import Celery
 
 from celery_pecker.kernel.adapters.adapter import Flow
 from celery_pecker.kernel.adapters.calls import PerApp, awaited
-from celery_pecker.kernel.app_modules import load_app
-from celery_pecker.kernel.clock import SYSTEM, new_tag, to_us
-from celery_pecker.kernel.errors import InvalidField
-from celery_pecker.schedules.declarations import STORED, add_entries, storable
+from celery_pecker.kernel.clock import SYSTEM, to_us
+from celery_pecker.schedules.declarations import STORED, storable
 from celery_pecker.schedules.engine.model import Delivery, Misfire, RunMode
 from celery_pecker.schedules.stored.checks import (
     check_by,
@@ -27,80 +22,9 @@ from celery_pecker.schedules.stored.checks import (
 )
 from celery_pecker.schedules.stored.definition import Validator
 from celery_pecker.schedules.stored.edit_plan import Edit
-from celery_pecker.schedules.stored.edits import MOST, Edits, Outcomes
+from celery_pecker.schedules.stored.edits import Edits, Outcomes
 from celery_pecker.schedules.stored.model import Changes, Definition, Rows, ScheduleRow
 from celery_pecker.schedules.stored.timings import Timings, next_runs
-
-
-class Arguments:
-    """Checks the arguments of `set` and what is like it, for one app."""
-
-    def __init__(self, app: Any, validator: Validator) -> None:
-        self._app = app
-        self._validator = validator
-
-    def code(self) -> Mapping[str, Any]:
-        """Return the entries that this app's ``beat_schedule`` declares."""
-        load_app(self._app)
-        add_entries(self._app)
-        entries: Mapping[str, Any] = self._app.conf.beat_schedule
-        return entries
-
-    def one(self, fields: dict[str, Any]) -> tuple[Definition, Edit]:
-        """Return definition and edit that the arguments of `set` ask for."""
-        fields = {"version": None, "by": None, "paused": None, **fields}
-        edit = self.edit(
-            fields["name"], *(fields.pop(key) for key in ("version", "by", "paused"))
-        )
-        policies = {key: fields.pop(key, None) for key in STORED}
-        return self._validator.check(policies=policies, **fields), edit
-
-    def several(
-        self, schedules: Iterable[Mapping[str, Any]], by: str | None
-    ) -> Sequence[tuple[Definition, Edit]]:
-        """Return definition and edit of each; ``by``: of those that do not say."""
-        edits: dict[str, tuple[Definition, Edit]] = {}
-        for fields in schedules:
-            name = check_name(fields.get("name"))
-            if name in edits:
-                refuse("name", name, "each name once")
-            if len(edits) == MOST:
-                refuse("schedules", f"more than {MOST:,}", f"{MOST:,} at once")
-            try:
-                edits[name] = self.one({"by": by, **fields})
-            except InvalidField as error:
-                message = f"{name!r}: {error}"
-                raise InvalidField(message, field=error.field) from error
-        return [*edits.values()]
-
-    def edit(
-        self,
-        name: str,
-        version: int | None,
-        by: str | None,
-        paused: bool | None = None,
-    ) -> Edit:
-        """Return how a schedule is edited, without what it is changed to."""
-        if paused is not None and not isinstance(paused, bool):
-            refuse("paused", paused, "True, False or None (as it is)")
-        return Edit(
-            version=check_version(version),
-            by=check_by(by),
-            paused=paused,
-            in_code=name in self.code(),
-        )
-
-    def once(
-        self, task: str, at: datetime | str, name: str | None, fields: dict[str, Any]
-    ) -> tuple[str, dict[str, Any]]:
-        """Return name and fields of `set` for one run."""
-        instant = self._validator.instant("at", at)
-        if instant is None:
-            refuse("at", at, "a datetime, or its text, as '2026-11-23 10:00'")
-        fields["schedule"] = {"once": instant.isoformat()}
-        fields["task"] = task
-        return name or f"{task} once {new_tag()}", fields
-
 
 Seconds = float | timedelta
 Instant = datetime | str
@@ -140,7 +64,7 @@ class Schedules(PerApp):
 
     def names_of_code(self) -> set[str]:
         """Return the names that this app's ``beat_schedule`` declares."""
-        return {*self._arguments.code()}
+        return {*self._validator.code()}
 
     def set(  # noqa: PLR0913  # all options of a schedule
         self,
@@ -207,7 +131,7 @@ class Schedules(PerApp):
             end=end,
             once=once,
         )
-        edit = self._arguments.edit(name, version, by, paused)
+        edit = self._validator.edit(name, version, by, paused)
         return self._set(wanted, edit, connection)
 
     aset = awaited(set)  # noqa: A003  # the method above
@@ -233,7 +157,7 @@ class Schedules(PerApp):
             InvalidField: one of them is not allowed; nothing was written.
             VersionConflict: one has another version; nothing was written.
         """
-        edits = self._arguments.several(schedules, by)
+        edits = self._validator.several(schedules, by)
         rows = self._calls.run(
             lambda _: self._edits.set(edits), connection, several=True
         )
@@ -254,7 +178,7 @@ class Schedules(PerApp):
         Raises:
             InvalidField: one of them is not allowed; nothing was written.
         """
-        edits = self._arguments.several(schedules, by)
+        edits = self._validator.several(schedules, by)
         return self._calls.run(
             lambda _: self._edits.set(edits, each=True), connection, several=True
         )
@@ -277,7 +201,7 @@ class Schedules(PerApp):
             InvalidField: one of it is not allowed; nothing was written.
             VersionConflict: the schedule has another version; nothing was written.
         """
-        named, fields = self._arguments.once(task, at, name, fields)
+        named, fields = self._validator.once(task, at, name, fields)
         return self.set(named, **fields)
 
     aonce = awaited(once)
@@ -376,7 +300,7 @@ class Schedules(PerApp):
         check_name(name)
         if check_name(to) == name:
             refuse("name", to, "another name than it has")
-        edit = self._arguments.edit(to, version, by)
+        edit = self._validator.edit(to, version, by)
         return self._calls.run(
             lambda _: self._edits.rename(name, to, edit), connection, several=True
         )
@@ -400,7 +324,7 @@ class Schedules(PerApp):
         if check_name(fields.get("name")) == old:
             return self.set(connection=connection, **fields)
         check_name(old)
-        wanted, edit = self._arguments.one(fields)
+        wanted, edit = self._validator.one(fields)
         return self._calls.run(
             lambda _: self._edits.change(old, wanted, edit), connection, several=True
         )
@@ -521,10 +445,6 @@ class Schedules(PerApp):
             connection,
             several=True,
         )
-
-    @cached_property
-    def _arguments(self) -> Arguments:
-        return Arguments(self.app, self._validator)
 
     @cached_property
     def _validator(self) -> Validator:

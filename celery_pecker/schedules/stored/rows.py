@@ -11,8 +11,8 @@ from typing import Any, Self
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.engine.model import NEVER_US, Entry
+from celery_pecker.schedules.stored.checks import check_running, check_task
 from celery_pecker.schedules.stored.model import BY_CODE, Definition, ScheduleRow
-from celery_pecker.schedules.stored.options import check_running, check_task
 from celery_pecker.schedules.stored.timings import Timings, following
 
 PARTS = tuple(one.name for one in fields(Definition))

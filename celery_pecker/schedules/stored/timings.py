@@ -38,8 +38,8 @@ from celery_pecker.schedules.recurrence import (
     recurrence,
 )
 from celery_pecker.schedules.stored import schedule_json
+from celery_pecker.schedules.stored.checks import check_task
 from celery_pecker.schedules.stored.model import Definition
-from celery_pecker.schedules.stored.options import check_task
 
 SECOND = 1_000_000
 SHARED = 4_096

@@ -19,7 +19,7 @@ from celery_pecker.schedules import Schedules, tracing
 from celery_pecker.schedules.recurrence import described
 from celery_pecker.schedules.stored import fields as fields_of
 from celery_pecker.schedules.stored import schedule_json
-from celery_pecker.schedules.stored.options import OURS
+from celery_pecker.schedules.stored.checks import OURS
 from celery_sharding.canvas.each_item import ITEM
 from celery_sharding.messages import OPTIONS as OPTIONS_OF_CALL
 from celery_sharding.messages import RUN, SENT_BY
