@@ -135,6 +135,8 @@ def test_a_report_of_the_new_name_does_not_fail_a_rename(
         renamed.set()
         joined.exec_driver_sql("select 1")
     assert came == [label]
+    if commits == "beside":
+        ending.join()
     engine.dispose()
     for connection in reports:
         connection.close()
