@@ -36,28 +36,25 @@ def pecker(state: Any) -> dict[str, Any]:
 @control_command(args=[("name", str)], signature="<entry name>")
 def pecker_pause(state: Any, name: str) -> dict[str, str]:
     """Let an entry's slots pass without a run."""
-    return _change(state, name, paused=True)
+    return _change(state, name, "pause")
 
 
 @control_command(args=[("name", str)], signature="<entry name>")
 def pecker_resume(state: Any, name: str) -> dict[str, str]:
     """Let an entry's slots run again."""
-    return _change(state, name, paused=False)
+    return _change(state, name, "resume")
 
 
-def _change(state: Any, name: str, *, paused: bool) -> dict[str, str]:
+def _change(state: Any, name: str, act: str) -> dict[str, str]:
     def write(database: Database) -> dict[str, str]:
         from celery_pecker.schedules.overview import Overview  # noqa: PLC0415  # as in `asked`
+        from celery_pecker.surfaces.views.schedules import SCHEDULES  # noqa: PLC0415
 
-        overview = Overview(database)
-        if paused:
-            overview.pause(name, by=BY)
-        else:
-            overview.resume(name, by=BY)
-        return {"ok": f"{name!r} is {'paused' if paused else 'resumed'}"}
+        done, _ = SCHEDULES.acts[act]
+        done.call(Overview(database), name, BY)
+        return {"ok": done.said(name)}
 
-    act = f"schedules {'pause' if paused else 'resume'}"
-    return asked(state, name, write, act=act)
+    return asked(state, name, write, act=f"schedules {act}")
 
 
 def asked(
@@ -103,9 +100,6 @@ def asked(
         return answer[0]
     return {"error": f"{subject}: PostgreSQL has not answered yet; look again"}
 
-
-if TYPE_CHECKING:
-    from celery_pecker.kernel.database import Database
 
 NAMED = 100
 """Observers of one host that are named, at most."""

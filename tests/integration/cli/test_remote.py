@@ -88,10 +88,10 @@ def test_a_worker_tells_of_its_schedulers_and_pauses_entries(
             assert told[0]["won"] >= 1
             paused = "select paused from pecker_tasks where name = 'tick'"
             answer = typed.ask("control", "pecker_pause", "tick")
-            assert answer == {"ok": "'tick' is paused"}
+            assert answer == {"ok": "Paused tick: slots pass without a run."}
             assert run(dsn, paused) == [(True,)]
             answer = typed.ask("control", "pecker_resume", "tick")
-            assert answer == {"ok": "'tick' is resumed"}
+            assert answer == {"ok": "Resumed tick, with the next slot."}
             assert run(dsn, paused) == [(False,)]
             answer = typed.ask("control", "pecker_pause", "nobody")
             assert answer == {"error": "no entry is named 'nobody' in the tables"}
