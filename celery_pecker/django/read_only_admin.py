@@ -13,7 +13,7 @@ from django.http import HttpResponseRedirect
 from django.urls import reverse
 
 from celery_pecker.django import databases
-from celery_pecker.django.statements import SECONDS, Alias
+from celery_pecker.django.databases import SECONDS, Alias
 from celery_pecker.kernel.errors import PeckerError
 
 MOST = 1_000

@@ -26,7 +26,7 @@ Tables (``sql/migrations/…_observers.sql``)
                                   deleted when they are sent
 
 Which part does what, when
-    *caller* (``app``, ``kind``, ``statements``; ``sql/observers.sql``)
+    *caller* (``app``, ``kind``, ``operations``; ``sql/observers.sql``)
         ``start`` inserts a row in the caller's transaction. ``stop`` sets
         ``on_deleting``, or ``deleted`` where no host has the row: an order stays in the
         row until it is obeyed, so one that arrives while the observer moves is not

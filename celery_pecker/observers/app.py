@@ -11,7 +11,7 @@ from celery import Celery
 from celery_pecker.kernel.adapters.calls import PerApp, awaited, real
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.observers import operations, refusals, statements
+from celery_pecker.observers import operations, refusals
 from celery_pecker.observers.kind import Full, Observer, Options
 from celery_pecker.observers.model import (
     Answer,
@@ -168,7 +168,7 @@ class Observers(PerApp):
             NoCapacity: no host has room, and ``full="refuse"``.
             ObserverRefused: it cannot be started as it is; nothing was written.
         """
-        one = statements.checked(
+        one = operations.checked(
             kind,
             name,
             kwargs,
@@ -178,7 +178,7 @@ class Observers(PerApp):
             on_moved=refusals.signature("on_moved", on_moved),
         )
         schema = self.settings.schema
-        return self._calls.run(lambda _: statements.start(schema, one), connection)
+        return self._calls.run(lambda _: operations.start_flow(schema, one), connection)
 
     astart = awaited(start)
 
@@ -189,14 +189,16 @@ class Observers(PerApp):
         an observer that moves at this moment ends as well.
         """
         schema = self.settings.schema
-        return self._calls.run(lambda _: statements.stop(schema, name), connection)
+        return self._calls.run(lambda _: operations.stop_flow(schema, name), connection)
 
     astop = awaited(stop)
 
     def restart(self, name: str, *, connection: Any = None) -> Answer:
         """End the life of an observer and begin another; a parked one begins again."""
         schema = self.settings.schema
-        return self._calls.run(lambda _: statements.restart(schema, name), connection)
+        return self._calls.run(
+            lambda _: operations.restart_flow(schema, name), connection
+        )
 
     arestart = awaited(restart)
 

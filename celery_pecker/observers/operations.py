@@ -1,17 +1,152 @@
-"""What people do to observers, over one connection, by names alone."""
+"""Start, stop and restart observers, in whatever transaction there is; drain hosts.
+
+Flows are written once, for what blocks and for what is awaited: they yield statements
+and are sent their rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from celery_pecker.kernel.adapters import drive
-from celery_pecker.kernel.adapters.adapter import Flow
+from celery_pecker.kernel.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.adapters.calls import OwnAdapter
 from celery_pecker.kernel.database import Database
-from celery_pecker.observers import statements
+from celery_pecker.kernel.errors import NameTaken, NoCapacity, ObserverRefused
+from celery_pecker.observers import refusals
 from celery_pecker.observers.kind import Observer
-from celery_pecker.observers.model import Answer
+from celery_pecker.observers.model import Answer, Status
+
+BEFORE = {
+    Status.CREATED: Answer.NOT_ACTIVE_YET,
+    Status.PROCESSING: Answer.ASKED,
+    Status.ON_DELETING: Answer.ALREADY_ASKED,
+    Status.DELETED: Answer.ALREADY_DELETED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """An observer that is to be started, checked."""
+
+    name: str
+    kind: str
+    args: str
+    """As JSON."""
+    weight: int | None = None
+    """None: as its kind was declared by a host."""
+    refuse: bool = False
+    on_parked: str | None = None
+    on_moved: str | None = None
+
+
+def checked(  # noqa: PLR0913  # all options of one
+    kind: str,
+    name: str,
+    args: Mapping[str, Any],
+    *,
+    known: Observer | None,
+    weight: int | None = None,
+    refuse: bool = False,
+    on_parked: str | None = None,
+    on_moved: str | None = None,
+) -> Start:
+    """Return what is to be started; what is not said is as its kind was declared.
+
+    Args:
+        kind: as it was declared.
+        name: unique among those that are not deleted.
+        args: the arguments of the kind's function, by name.
+        known: the kind, where its code is here; None: a host has declared it.
+        weight: None: that of the kind.
+        refuse: raise where no host has room, instead of waiting for one.
+        on_parked: a signature as JSON.
+        on_moved: a signature as JSON.
+
+    Raises:
+        ObserverRefused: it cannot be started as it is.
+    """
+    refusals.text("kind", kind)
+    refusals.text("name", name)
+    if known is not None:
+        args = refusals.bound(kind, known.function, (), {**args})
+        weight = known.options.weight if weight is None else weight
+        on_parked = on_parked or known.options.on_parked
+        on_moved = on_moved or known.options.on_moved
+    return Start(
+        name=name,
+        kind=kind,
+        args=refusals.arguments(name, args),
+        weight=None if weight is None else refusals.weight(kind, weight),
+        refuse=refuse,
+        on_parked=on_parked,
+        on_moved=on_moved,
+    )
+
+
+def start_flow(schema: str, one: Start) -> Flow[int]:
+    """Record an observer; return its id.
+
+    Raises:
+        NameTaken: one of this name is there.
+        NoCapacity: no host has room, and it was to be refused then.
+        ObserverRefused: its kind is unknown, or it is heavier than every capacity.
+    """
+    asked = Statement.of(schema, "start_observer", now=None, **asdict(one))
+    [(made, weight, largest, has_room)] = yield asked
+    if made is not None:
+        return int(made)
+    if weight is None:
+        rows = yield Statement.of(schema, "list_observer_kinds")
+        names = ", ".join(repr(kind) for (kind,) in rows)
+        message = (
+            f"kind {one.kind!r} is unknown: no host has declared it; known are"
+            f" {names or 'none'}"
+        )
+        raise ObserverRefused(message)
+    if largest is not None and weight > largest:
+        message = (
+            f"observer {one.name!r} has the weight {weight}, and the largest host"
+            f" a capacity of {largest}: allowed are 1 to {largest}"
+        )
+        raise ObserverRefused(message)
+    if not has_room:
+        message = (
+            f"no host has room for observer {one.name!r} (weight {weight}); start"
+            " it with full='wait', or add a host"
+        )
+        raise NoCapacity(message)
+    message = (
+        f"an observer named {one.name!r} is there already; stop it first, or choose"
+        " another name"
+    )
+    raise NameTaken(message)
+
+
+def stop_flow(schema: str, name: str) -> Flow[Answer]:
+    """Ask for the end of an observer."""
+    return _answered(Statement.of(schema, "stop_observer", now=None, name=name))
+
+
+def restart_flow(schema: str, name: str) -> Flow[Answer]:
+    """Ask for a new beginning of an observer."""
+    asked = Statement.of(schema, "restart_observer", now=None, name=name)
+    answer = yield from _answered(asked)
+    return Answer.ASKED if answer is Answer.NOT_ACTIVE_YET else answer
+
+
+def _answered(asking: Statement) -> Flow[Answer]:
+    rows = yield asking
+    if not rows:
+        return Answer.NOT_FOUND
+    [(was_changed, before)] = rows
+    answer = BEFORE[Status(before)]
+    # Another client asked for it after this statement had read the row.
+    late = answer in {Answer.ASKED, Answer.NOT_ACTIVE_YET} and not was_changed
+    return Answer.ALREADY_ASKED if late else answer
+
 
 T = TypeVar("T")
 
@@ -42,20 +177,18 @@ def start(  # noqa: PLR0913  # all options of one
         NoCapacity: no host has room, and `refuse` is set.
         ObserverRefused: its kind is unknown, or it is heavier than every capacity.
     """
-    one = statements.checked(
-        kind, name, args, known=known, weight=weight, refuse=refuse
-    )
-    return _run(database, statements.start(database.schema, one))
+    one = checked(kind, name, args, known=known, weight=weight, refuse=refuse)
+    return _run(database, start_flow(database.schema, one))
 
 
 def stop(database: Database, name: str) -> Answer:
     """Ask for the end of an observer."""
-    return _run(database, statements.stop(database.schema, name))
+    return _run(database, stop_flow(database.schema, name))
 
 
 def restart(database: Database, name: str) -> Answer:
     """End the life of an observer and begin another; a parked one begins again."""
-    return _run(database, statements.restart(database.schema, name))
+    return _run(database, restart_flow(database.schema, name))
 
 
 def drain(database: Database, node: str) -> int:

@@ -11,7 +11,7 @@ from celery import Celery
 from django.db import connections, transaction
 
 from celery_pecker.django import databases, project
-from celery_pecker.django.statements import Alias
+from celery_pecker.django.databases import Alias
 from celery_pecker.kernel.audit import recorded, recorded_over
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import UnknownSchedule

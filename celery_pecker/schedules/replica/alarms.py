@@ -14,8 +14,7 @@ from celery import Celery
 from celery_pecker.alarms.kinds import INTERVAL, Held, Shut
 from celery_pecker.alarms.model import Finding, StoredSlot
 from celery_pecker.alarms.rules import SETTING, read_rules
-from celery_pecker.alarms.sending import Sending
-from celery_pecker.alarms.step import Evaluator, Rounds
+from celery_pecker.alarms.step import Evaluator, Rounds, Sending
 from celery_pecker.alarms.tables import Tables
 from celery_pecker.alarms.targets import read_targets
 from celery_pecker.kernel import user_code

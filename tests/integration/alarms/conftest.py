@@ -14,8 +14,7 @@ import pytest
 
 from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.rules import read_rules
-from celery_pecker.alarms.sending import Sending
-from celery_pecker.alarms.step import Evaluator, Rounds
+from celery_pecker.alarms.step import Evaluator, Rounds, Sending
 from celery_pecker.alarms.tables import Tables
 from celery_pecker.alarms.targets import to_log
 from celery_pecker.kernel.clock import new_id

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from celery import Celery
 
-from celery_pecker.alarms import Notice, sending
+from celery_pecker.alarms import Notice, step
 from celery_pecker.kernel.clock import pause
 
 FOLDER = Path(os.environ.get("PECKER_TEST_ALARMS", "."))
 if "PECKER_TEST_ALARMS" in os.environ:  # a process of its own, no test that imports it
-    sending.HOLD = 2.0  # a survivor takes over sooner
+    step.HOLD = 2.0  # a survivor takes over sooner
 
 app = Celery("duty", broker=os.environ.get("PECKER_TEST_BROKER", "memory://"))
 app.conf.update(
