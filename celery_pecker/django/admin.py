@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -18,6 +19,7 @@ from celery_pecker.django.read_only_admin import (
     ReadOnlyAdmin,
     TaskFilter,
     WordFilter,
+    column,
 )
 from celery_pecker.django.stored_schedules.admin import (
     ScheduleAdmin,
@@ -216,30 +218,12 @@ class OutboxMessageAdmin(OneOutboxMixin, ReadOnlyAdmin):
         }
         return super().changelist_view(request, context)
 
-    @admin.display
-    def state(self, message: Any) -> str:
-        """Return the state."""
-        return str(message.state)
-
-    @admin.display
-    def due(self, message: Any) -> Any:
-        """Return when it is or was due."""
-        return message.due
-
-    @admin.display(description="mode")
-    def mode_shown(self, message: Any) -> str:
-        """Return the name of the mode; of a newer version's, its number."""
-        return mode_name(message.mode)
-
-    @admin.display
-    def attempts(self, message: Any) -> int:
-        """Return how many runs have started."""
-        return message.attempt or 0
-
-    @admin.display
-    def error(self, message: Any) -> str:
-        """Return the beginning of the last error."""
-        return (message.last_error or "")[:SHORT]
+    state = column("state", attrgetter("state"))
+    due = column("due", attrgetter("due"))
+    # The name of the mode; of a newer version's, its number
+    mode_shown = column("mode", lambda message: mode_name(message.mode))
+    attempts = column("attempts", lambda message: message.attempt or 0)
+    error = column("error", lambda message: (message.last_error or "")[:SHORT])
 
     @admin.display
     def arguments(self, message: Any) -> str:

@@ -10,7 +10,21 @@ from celery_pecker.outbox.model import Mode, mode_name
 MODES = [(mode.value, mode_name(mode.value)) for mode in Mode]
 
 
-class OutboxMessage(models.Model):
+class Table(models.Model):
+    """A table of ours, made and changed by others; of most of them nothing is shown."""
+
+    class Meta:
+        """What all of them say."""
+
+        abstract = True
+        managed = False
+        default_permissions: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return str(self.pk)
+
+
+class OutboxMessage(Table):
     """A message that was recorded, until it is delivered or its task has succeeded."""
 
     id = models.BigIntegerField(primary_key=True)
@@ -35,10 +49,9 @@ class OutboxMessage(models.Model):
     parked_at = models.DateTimeField(null=True)
     last_error = models.TextField(null=True)  # noqa: DJ001
 
-    class Meta:
+    class Meta(Table.Meta):
         """Made and changed by others."""
 
-        managed = False
         db_table = databases.table("pecker_outbox")
         default_permissions = ("view",)
         verbose_name = "message of the outbox"
@@ -48,24 +61,19 @@ class OutboxMessage(models.Model):
         return f"{self.task} {self.id}"
 
 
-class OutboxBatch(models.Model):
+class OutboxBatch(Table):
     """Messages that a relay has in hand; for the state of a message only."""
 
     batch = models.BigIntegerField(primary_key=True)
     ids = models.TextField()
 
-    class Meta:
+    class Meta(Table.Meta):
         """Made and changed by relays."""
 
-        managed = False
         db_table = databases.table("pecker_outbox_batches")
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return str(self.batch)
 
 
-class OutboxDone(models.Model):
+class OutboxDone(Table):
     """A task of mode until_done or local that has succeeded; the newest are kept."""
 
     number = models.BigIntegerField(primary_key=True)
@@ -77,10 +85,9 @@ class OutboxDone(models.Model):
     created_at = models.DateTimeField(verbose_name="recorded at")
     done_at = models.DateTimeField()
 
-    class Meta:
+    class Meta(Table.Meta):
         """Made by workers."""
 
-        managed = False
         db_table = databases.table("pecker_outbox_done")
         default_permissions = ("view",)
         verbose_name = "task that was done"
@@ -90,7 +97,7 @@ class OutboxDone(models.Model):
         return f"{self.task} {self.message}"
 
 
-class Schedule(models.Model):
+class Schedule(Table):
     """A stored schedule; its hot row says when it ran, and whether it is paused."""
 
     name = models.TextField(primary_key=True)
@@ -111,17 +118,14 @@ class Schedule(models.Model):
     changed_at = models.DateTimeField()
     changed_by = models.TextField()
 
-    class Meta:
+    class Meta(Table.Meta):
         """Changed by `celery_pecker.schedules.stored.Schedules` only."""
 
-        managed = False
         db_table = databases.table("pecker_schedules")
-
-    def __str__(self) -> str:
-        return str(self.name)
+        default_permissions = ("add", "change", "delete", "view")
 
 
-class ScheduleChange(models.Model):
+class ScheduleChange(Table):
     """A change of a schedule: user, time and new values; the last 100 per name."""
 
     id = models.BigIntegerField(primary_key=True)
@@ -133,10 +137,9 @@ class ScheduleChange(models.Model):
     definition = models.JSONField(null=True)
     other_name = models.TextField(null=True)  # noqa: DJ001  # null is not ''
 
-    class Meta:
+    class Meta(Table.Meta):
         """Written by edits."""
 
-        managed = False
         db_table = databases.table("pecker_schedule_changes")
         default_permissions = ("view",)
         verbose_name = "change of a schedule"
@@ -146,7 +149,7 @@ class ScheduleChange(models.Model):
         return f"{self.name} {self.version}"
 
 
-class HotRow(models.Model):
+class HotRow(Table):
     """When an entry ran last; for stored schedules only."""
 
     name = models.TextField(primary_key=True)
@@ -154,30 +157,20 @@ class HotRow(models.Model):
     holder = models.UUIDField(null=True)
     paused = models.BooleanField()
 
-    class Meta:
+    class Meta(Table.Meta):
         """Written by schedulers."""
 
-        managed = False
         db_table = databases.table("pecker_tasks")
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return str(self.name)
 
 
-class Declaration(models.Model):
+class Declaration(Table):
     """Until when code declares an entry; for stored schedules only."""
 
     name = models.TextField(primary_key=True)
     stored = models.BooleanField()
     declared_until = models.DateTimeField()
 
-    class Meta:
+    class Meta(Table.Meta):
         """Written by schedulers."""
 
-        managed = False
         db_table = databases.table("pecker_declarations")
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return str(self.name)

@@ -28,6 +28,16 @@ UNREAD = (
 )
 
 
+def column(label: str, read: Callable[[Any], Any]) -> Any:
+    """Return a column of a list, or a field of a page, that is read from a row."""
+
+    @admin.display(description=label)
+    def shown(_: Any, row: Any) -> Any:
+        return read(row)
+
+    return shown
+
+
 class WordFilter(admin.SimpleListFilter):
     """A choice of one of a few words."""
 

@@ -27,6 +27,7 @@ from celery_pecker.django.read_only_admin import (
     ReadOnlyAdmin,
     TaskFilter,
     WordFilter,
+    column,
 )
 from celery_pecker.django.stored_schedules import rows
 from celery_pecker.django.stored_schedules.form import ScheduleForm, fieldsets
@@ -52,10 +53,7 @@ class ScheduleChangeAdmin(ReadOnlyAdmin):
     window_order = ("-id",)
     fields = readonly_fields = (*list_display, "definition")
 
-    @admin.display(description="changed at")
-    def at(self, change: Any) -> str | None:
-        """Return when it was changed."""
-        return instant(change.changed_at)
+    at = column("changed at", lambda change: instant(change.changed_at))
 
 
 def instant(value: Any, form: str = INSTANT) -> str | None:
@@ -211,10 +209,10 @@ class ScheduleAdmin(Bounded):
 
     # Columns
 
-    @admin.display(description="schedule")
-    def words(self, schedule: Any) -> str:
-        """Return the schedule in a sentence."""
-        return rows.row(schedule).words
+    words = column("schedule", lambda schedule: rows.row(schedule).words)
+    problem = column("problem", lambda schedule: rows.row(schedule).problem)
+    next_run = column("next run", lambda one: instant(rows.row(one).next_due))
+    last_run = column("last run", lambda one: instant(rows.row(one).last_slot))
 
     @admin.display(description="state")
     def state_shown(self, schedule: Any) -> str:
@@ -225,21 +223,6 @@ class ScheduleAdmin(Bounded):
         text = '<span class="pecker-state pecker-{}" title="{}">{}</span>'
         marked: str = format_html(text, state, known.problem or "", shown)
         return marked
-
-    @admin.display
-    def problem(self, schedule: Any) -> str | None:
-        """Return why no scheduler runs it."""
-        return rows.row(schedule).problem
-
-    @admin.display
-    def next_run(self, schedule: Any) -> str | None:
-        """Return when its next slot is."""
-        return instant(rows.row(schedule).next_due)
-
-    @admin.display
-    def last_run(self, schedule: Any) -> str | None:
-        """Return its last slot that was won."""
-        return instant(rows.row(schedule).last_slot)
 
     @admin.display(description="changed by")
     def who(self, schedule: Any) -> str:
