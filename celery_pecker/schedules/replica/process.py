@@ -50,7 +50,7 @@ class Process:
             from celery_pecker.surfaces import metrics  # noqa: PLC0415  # an extra
 
             self._open_port = lambda: (
-                metrics.serve(
+                metrics.Server(
                     settings, alive=self.alive, hostname=hostname, outboxes=outboxes
                 ).close
             )

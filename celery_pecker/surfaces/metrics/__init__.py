@@ -23,7 +23,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from celery_pecker.surfaces.metrics.server import serve
+    from celery_pecker.surfaces.metrics.server import Server
     from celery_pecker.surfaces.metrics.tables import TableCollector, register
 
 if find_spec("prometheus_client") is None:
@@ -34,13 +34,13 @@ if find_spec("prometheus_client") is None:
     )
     raise Misconfigured(message)
 
-__all__ = ["TableCollector", "register", "serve"]
+__all__ = ["Server", "TableCollector", "register"]
 # Figures of other packages need neither our tables nor our port.
 __getattr__, __dir__ = lazy_names(
     globals(),
     {
+        "Server": ("server", "Server"),
         "TableCollector": ("tables", "TableCollector"),
         "register": ("tables", "register"),
-        "serve": ("server", "serve"),
     },
 )

@@ -10,7 +10,7 @@ import logging
 import socket
 import socketserver
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -64,19 +64,20 @@ class ProcessMetrics:
         self._publish = histogram("publish", "How long a batch took", QUICK)
         self._late = histogram("lateness", "From the slot to its message", QUICK)
         self._ran = histogram("run", "How long runs took", LONG, "name", "state")
-        signals.woke.connect(self._on_woke)
-        signals.missed.connect(self._on_missed)
-        signals.clock_stepped.connect(self._on_clock_stepped)
-        signals.refused.connect(self._on_refused)
-        signals.run_ended.connect(self._on_run_ended)
+        for signal, receiver in self._receivers():
+            signal.connect(receiver)
 
     def close(self) -> None:
         """Count no more."""
-        signals.woke.disconnect(self._on_woke)
-        signals.missed.disconnect(self._on_missed)
-        signals.clock_stepped.disconnect(self._on_clock_stepped)
-        signals.refused.disconnect(self._on_refused)
-        signals.run_ended.disconnect(self._on_run_ended)
+        for signal, receiver in self._receivers():
+            signal.disconnect(receiver)
+
+    def _receivers(self) -> Iterator[tuple[Any, Any]]:
+        yield signals.woke, self._on_woke
+        yield signals.missed, self._on_missed
+        yield signals.clock_stepped, self._on_clock_stepped
+        yield signals.refused, self._on_refused
+        yield signals.run_ended, self._on_run_ended
 
     def _on_woke(self, woke: signals.Woke) -> None:
         hostname = self._hostname
@@ -114,7 +115,10 @@ class Server:
     """Answers until it is closed, from when it can have its port.
 
     That may be later: in a deploy the process before this one keeps the port for as
-    long as it waits for its last tasks.
+    long as it waits for its last tasks. Of two schedulers on one host the second logs
+    that it has no port, and goes on without until the first has gone.
+
+    ``alive``: whether this process' scheduler turns.
     """
 
     def __init__(
@@ -198,22 +202,6 @@ class Server:
         if quiet:
             logger.info("pecker: metrics on %s at last", place)
         return http
-
-
-def serve(
-    settings: Settings,
-    *,
-    alive: Callable[[], bool],
-    hostname: str,
-    outboxes: Mapping[str, Settings] | None = None,
-) -> Server:
-    """Answer on the configured port from now on, or from when it is free.
-
-    ``alive``: whether this process' scheduler turns. Two schedulers on one host
-    cannot share a port: the second logs it and goes on without, until the
-    first has gone.
-    """
-    return Server(settings, alive=alive, hostname=hostname, outboxes=outboxes)
 
 
 class _Http(ThreadingHTTPServer):

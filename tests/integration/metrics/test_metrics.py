@@ -25,8 +25,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules.history import Recorder, Report
 from celery_pecker.schedules.overview import Overview
-from celery_pecker.surfaces.metrics import register, serve
-from celery_pecker.surfaces.metrics.server import Server
+from celery_pecker.surfaces.metrics import Server, register
 from celery_pecker.surfaces.metrics.tables import MOST_SERIES
 from celery_pecker.testing import eventually, free_port
 from celery_pecker.testing.manual import ManualClock, ManualPecker
@@ -93,7 +92,7 @@ def alive() -> list[bool]:
 @pytest.fixture
 def server(settings: Settings, alive: list[bool]) -> Iterator[Server]:
     """The port, open."""
-    found = serve(settings, alive=lambda: alive[0], hostname="celery@here")
+    found = Server(settings, alive=lambda: alive[0], hostname="celery@here")
     yield found
     found.close()
 
@@ -211,14 +210,14 @@ def test_a_port_that_is_taken_is_had_later(
     """In a deploy the process before this one keeps it until its tasks have ended."""
     place = ("127.0.0.1", port_of(settings))
     with socket.create_server(place):
-        late = serve(settings, alive=lambda: True, hostname="x")
+        late = Server(settings, alive=lambda: True, hostname="x")
         assert late.port is None
     assert f"pecker_metrics {settings.metrics} cannot be had" in caplog.text
     eventually(lambda: late.port is not None, 30.0, "the port is had")
     assert ask(late, "/live") == (200, "ok\n")
     late.close()
     with socket.create_server(place):
-        never = serve(settings, alive=lambda: True, hostname="x")
+        never = Server(settings, alive=lambda: True, hostname="x")
         never.close()
 
 
@@ -227,7 +226,7 @@ def test_an_address_is_had_or_said(
     settings: Settings, caplog: pytest.LogCaptureFixture, address: str
 ) -> None:
     """IPv6 as well; a name that is none ends nobody."""
-    found = serve(
+    found = Server(
         replace(settings, metrics=f"{address}:{port_of(settings)}"),
         alive=lambda: True,
         hostname="x",
@@ -240,11 +239,11 @@ def test_an_address_is_had_or_said(
 FORKS = """
 import os, socket, sys, threading, time
 from celery_pecker import signals
-from celery_pecker.surfaces.metrics import serve
+from celery_pecker.surfaces.metrics import Server
 from celery_pecker.kernel.settings import Settings
 from tests.told import told
 dsn, port = told()
-server = serve(
+server = Server(
     Settings(dsn=dsn, app="shop", metrics=f"127.0.0.1:{port}"),
     alive=lambda: True,
     hostname="x",
