@@ -33,9 +33,6 @@ What it cannot do
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any, TypeVar
-
 from celery_pecker.deadline.budget import (
     DeadlineExceeded,
     at,
@@ -44,7 +41,7 @@ from celery_pecker.deadline.budget import (
     timeout,
 )
 from celery_pecker.deadline.enforcement import enforce
-from celery_pecker.deadline.scopes import Scope, detached, shield, until, within
+from celery_pecker.deadline.scopes import Scope, detached, run, shield, until, within
 from celery_pecker.deadline.threads import Executor, wrap
 
 __all__ = [  # noqa: RUF022  # grouped for the reader
@@ -67,13 +64,3 @@ __all__ = [  # noqa: RUF022  # grouped for the reader
     # ending
     "enforce",
 ]
-
-Answer = TypeVar("Answer")
-
-
-def run(main: Coroutine[Any, Any, Answer]) -> Answer:
-    """Run a coroutine as asyncio.run does, under the deadline in force."""
-    # asyncio is loaded only where it is used
-    from celery_pecker.deadline import coroutines  # noqa: PLC0415
-
-    return coroutines.run(main)

@@ -8,7 +8,7 @@ A coroutine under one is ended by asyncio where it waits.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import ContextDecorator
 from contextvars import Token
 from dataclasses import replace
@@ -84,6 +84,7 @@ def _in_the_loop(at: float) -> float:
 
 Change = Callable[[Budget | None], Budget | None]
 Function = TypeVar("Function", bound=Callable[..., Any])
+Answer = TypeVar("Answer")
 
 
 class Scope(ContextDecorator):
@@ -145,9 +146,6 @@ class Scope(ContextDecorator):
             running.changed(current.get())
 
     async def __aenter__(self) -> Self:
-        # asyncio is loaded where it is used, not by every `import celery_pecker`
-        from celery_pecker.deadline.scopes import Alarm  # noqa: PLC0415
-
         outer = current.get()
         self.budget = budget = self._change(outer)
         self._alarm = Alarm(budget, outer)
@@ -171,6 +169,18 @@ class Scope(ContextDecorator):
             token, self._token = self._token, None
             if token is not None:
                 current.reset(token)
+
+
+def run(main: Coroutine[Any, Any, Answer]) -> Answer:
+    """Run a coroutine as asyncio.run does, under the deadline in force."""
+    return asyncio.run(_bounded(main))
+
+
+async def _bounded(main: Coroutine[Any, Any, Answer]) -> Answer:
+    if current.get() is None:
+        return await main
+    async with within(None):
+        return await main
 
 
 def within(seconds: float | timedelta | None, what: str = "") -> Scope:
