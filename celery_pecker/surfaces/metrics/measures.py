@@ -38,44 +38,25 @@ def families(
         yield family
 
 
-class Measured:
-    """Figures of one view, read over the owner's connection.
-
-    Where the tables cannot be read there are none; see `celery_pecker_up`.
-    """
+class LastRead:
+    """What was read, given again for some seconds; for one thread at a time."""
 
     def __init__(
-        self,
-        measures: Iterable[Measure],
-        read: Callable[[], Any],
-        *,
-        fresh: float = 0.0,
-        clock: Clock = SYSTEM,
+        self, read: Callable[[], Any], fresh: float, *, clock: Clock = SYSTEM
     ) -> None:
-        self._measures = measures
         self._read = read
         self._fresh = fresh
-        """Seconds for which what was read is given again."""
         self._clock = clock
-        self._summary: Any = None
+        self._known: Any = None
         self._read_at: float | None = None
 
-    def refresh(self) -> None:
-        """Have figures of now, or of the last seconds; for one thread at a time.
-
-        Raises:
-            DatabaseUnavailable: the tables cannot be read.
-        """
+    def __call__(self) -> Any:
+        """Return it of now, or of the last seconds."""
         now = self._clock.monotonic()
-        if self._read_at is not None and now - self._read_at < self._fresh:
-            return
-        self._summary = self._read()
-        self._read_at = self._clock.monotonic()
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield what was read. Never wait."""
-        if self._summary is not None:
-            yield from families(self._measures, {(): self._summary})
+        if self._read_at is None or now - self._read_at >= self._fresh:
+            self._known = self._read()
+            self._read_at = self._clock.monotonic()
+        return self._known
 
 
 class ReadCollector(Collector):
@@ -91,15 +72,11 @@ class ReadCollector(Collector):
         read: Callable[[], Iterable[Metric]],
         *,
         fresh: float = 0.0,
-        clock: Clock = SYSTEM,
     ) -> None:
-        self._read = read
-        self._fresh = fresh
-        """Seconds for which what was read is given again."""
-        self._clock = clock
+        """``fresh``: seconds for which what was read is given again."""
+        self._last = LastRead(lambda: tuple(read()), fresh)
         self._reading = threading.Lock()
-        self._metrics: tuple[Metric, ...] = ()
-        self._read_at: float | None = None
+        self._metrics: tuple[Metric, ...] | None = None
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: at registration no server need be there."""
@@ -107,12 +84,9 @@ class ReadCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the figures of now, or those that are fresh."""
-        if self._reading.acquire(blocking=self._read_at is None):
+        if self._reading.acquire(blocking=self._metrics is None):
             try:
-                now = self._clock.monotonic()
-                if self._read_at is None or now - self._read_at >= self._fresh:
-                    self._metrics = tuple(self._read())
-                    self._read_at = self._clock.monotonic()
+                self._metrics = self._last()
             finally:
                 self._reading.release()
-        yield from self._metrics
+        yield from self._metrics or ()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from celery_pecker.alarms.overview import AlarmsOverview
-from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
@@ -18,8 +18,9 @@ from celery_pecker.observers.overview import ObserversOverview
 from celery_pecker.outbox.overview import OutboxOverview, OutboxSummary
 from celery_pecker.outbox.parallel_queries import ParallelQueries
 from celery_pecker.schedules.overview import Overview
-from celery_pecker.surfaces.metrics.measures import Measured, ReadCollector, families
+from celery_pecker.surfaces.metrics.measures import LastRead, ReadCollector, families
 from celery_pecker.surfaces.views import alarms, observers, schedules
+from celery_pecker.surfaces.views.model import Measure
 from celery_pecker.surfaces.views.outbox import OUTBOX
 
 OUTBOX_FRESH = 5.0
@@ -90,18 +91,20 @@ class TableCollector(ReadCollector):
     """
 
     def __init__(
-        self,
-        overview: Overview,
-        outboxes: Outboxes,
-        others: Sequence[Measured] = (),
-        *,
-        clock: Clock = SYSTEM,
+        self, settings: Settings, outboxes: Mapping[str, Settings] | None
     ) -> None:
-        self._overview = overview
-        self._outboxes = outboxes
-        self._measured = [Measured(schedules.MEASURES, self._entries), *others]
+        database = Database.of(settings, role="metrics")
+        seldom = LastRead(ObserversOverview(database).summary, OBSERVERS_FRESH)
+        alarms_overview = AlarmsOverview(database)
+        self._overview = Overview(database)
+        self._outboxes = Outboxes(outboxes or {"default": settings})
+        self._views: tuple[tuple[Iterable[Measure], Callable[[], Any]], ...] = (
+            (schedules.MEASURES, self._entries),
+            (observers.MEASURES, seldom),
+            (alarms.MEASURES, lambda: alarms.summary_of(alarms_overview)),
+        )
         """What is read over one connection, in one turn."""
-        super().__init__(self._figures, fresh=FRESH, clock=clock)
+        super().__init__(self._figures, fresh=FRESH)
 
     def close(self) -> None:
         """Drop the connection."""
@@ -115,14 +118,13 @@ class TableCollector(ReadCollector):
 
     def _figures(self) -> Iterator[Metric]:
         try:
-            for one in self._measured:
-                one.refresh()
+            read = [(measures, summary()) for measures, summary in self._views]
         except PeckerError:
             yield up(False)
         else:
             yield up(True)
-            for one in self._measured:
-                yield from one.collect()
+            for measures, summary in read:
+                yield from families(measures, {(): summary})
         yield from self._outboxes.collect()
 
     def _entries(self) -> schedules.SchedulesSummary:
@@ -147,14 +149,14 @@ def register(
     Prometheus refuses.
     """
     if registry is not REGISTRY:
-        made = _collector(settings, outboxes)
+        made = TableCollector(settings, outboxes)
         registry.register(made)
         return made
     key = (settings.dsn, settings.schema)
     with _registering:
         known = _registered.get(key)
         if known is None:
-            known = _registered[key] = _collector(settings, outboxes)
+            known = _registered[key] = TableCollector(settings, outboxes)
             if len(_registered) == 1:
                 registry.register(known)
             else:
@@ -164,23 +166,6 @@ def register(
                     settings.schema,
                 )
     return known
-
-
-def _collector(
-    settings: Settings, outboxes: Mapping[str, Settings] | None
-) -> TableCollector:
-    database = Database.of(settings, role="metrics")
-    named = outboxes or {"default": settings}
-    alarms_overview = AlarmsOverview(database)
-    others = [
-        Measured(
-            observers.MEASURES,
-            ObserversOverview(database).summary,
-            fresh=OBSERVERS_FRESH,
-        ),
-        Measured(alarms.MEASURES, lambda: alarms.summary_of(alarms_overview)),
-    ]
-    return TableCollector(Overview(database), Outboxes(named), others)
 
 
 def up(read: bool) -> Metric:

@@ -10,7 +10,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.observers.model import CountRow, Place
 from celery_pecker.observers.overview import ObserversOverview, Which, summed, totals
 from celery_pecker.surfaces.metrics import register, tables
-from celery_pecker.surfaces.metrics.measures import Measured, families
+from celery_pecker.surfaces.metrics.measures import LastRead, families
 from celery_pecker.surfaces.views import observers
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.cli.observer_rows import write_observers
@@ -112,10 +112,10 @@ def test_a_busy_scraper_reads_the_table_every_few_seconds() -> None:
     """Counting reads all of it."""
     asked, clock = Asked(), ManualClock()
     fresh = tables.OBSERVERS_FRESH
-    figures = Measured((), asked.summary, fresh=fresh, clock=clock)
+    summary = LastRead(asked.summary, fresh, clock=clock)
     for times, seconds in ((1, 0.0), (1, fresh - 0.1), (2, 0.2)):
         clock.advance_us(int(seconds * 1_000_000))
-        figures.refresh()
+        summary()
         assert asked.times == times
 
 
