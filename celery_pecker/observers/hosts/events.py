@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
 from celery_pecker import signals
 from celery_pecker.kernel.clock import SYSTEM
@@ -17,6 +19,12 @@ Event = (
     | signals.ObserverStopped
     | signals.ObserverParked
 )
+SIGNALS: Mapping[type[Event], signals.Signal[Any]] = {
+    signals.ObserverStarted: signals.observer_started,
+    signals.ObserverMoved: signals.observer_moved,
+    signals.ObserverStopped: signals.observer_stopped,
+    signals.ObserverParked: signals.observer_parked,
+}
 MOST = 10_000
 """Events that wait; the oldest are dropped: the history has them."""
 REST = 60.0
@@ -57,14 +65,7 @@ class Events:
         """Send what waits; return the seconds to sleep."""
         while self._waiting:
             event = self._waiting.popleft()
-            if isinstance(event, signals.ObserverStarted):
-                signals.observer_started.send(event)
-            elif isinstance(event, signals.ObserverMoved):
-                signals.observer_moved.send(event)
-            elif isinstance(event, signals.ObserverStopped):
-                signals.observer_stopped.send(event)
-            else:
-                signals.observer_parked.send(event)
+            SIGNALS[type(event)].send(event)
         return REST
 
     def _add(self, event: Event) -> None:

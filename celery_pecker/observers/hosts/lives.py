@@ -42,11 +42,11 @@ class Running(Protocol):
         ...
 
     def kill(self) -> bool:
-        """End it by force; return whether that is possible."""
-        ...
+        """End it by force; return whether that is possible: not in this process."""
+        return False
 
 
-class OnLoop:
+class OnLoop(Running):
     """An async function on the event loop."""
 
     def __init__(
@@ -66,10 +66,6 @@ class OnLoop:
         """Cancel the task."""
         self.task.cancel()
 
-    def kill(self) -> bool:
-        """Do nothing: it ends by itself or not at all."""
-        return False
-
     def _done(self, task: asyncio.Task[None]) -> None:
         if task.cancelled():
             self._ended(asyncio.CancelledError("it was cancelled"))
@@ -77,7 +73,7 @@ class OnLoop:
             self._ended(task.exception())
 
 
-class InThread:
+class InThread(Running):
     """A plain function in a thread of its own."""
 
     def __init__(
@@ -100,10 +96,6 @@ class InThread:
 
     def cancel(self) -> None:
         """Ask nothing: the lease says that it is over."""
-
-    def kill(self) -> bool:
-        """Do nothing: it ends by itself or not at all."""
-        return False
 
 
 async def _called(
