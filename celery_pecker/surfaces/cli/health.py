@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 
 import click
@@ -45,43 +46,28 @@ TWICE = "differently, and send them by each of their schedules"
 )
 @as_json
 @click.pass_context
-def health(  # noqa: PLR0913  # what can be asked
-    ctx: click.Context,
-    *,
-    live: bool,
-    pace: bool,
-    runs: bool,
-    outbox: bool,
-    observers: bool,
-    within: float,
-    json: bool,
+def health(
+    ctx: click.Context, /, *, within: float, json: bool, **questions: bool
 ) -> None:
     """Answer a probe by the exit code: 0 healthy, 1 not healthy, 3 unknown.
 
     --live asks neither database nor broker; the others ask the database.
     """
-    if not (live or pace or runs or outbox or observers):
+    if not any(questions.values()):
         message = "ask --live, --pace, --runs, --outbox or --observers, or several"
         raise click.UsageError(message)
     with Context.open(ctx, json=json) as context:
         document: dict[str, object] = {}
         healthy = True
-        if live:
-            healthy &= _live(context, document)
-        if pace:
-            healthy &= _pace(context, document, round(within * SECOND))
-        if runs:
-            healthy &= _runs(context, document)
-        if outbox:
-            healthy &= _outbox(context, document, within)
-        if observers:
-            healthy &= observers_run(context, document, within)
+        for name, answer in ANSWERS.items():
+            if questions[name]:
+                healthy &= answer(context, document, within)
         context.print_json({"healthy": healthy, **document})
         if not healthy:
             context.leave(NO)
 
 
-def _live(context: Context, document: dict[str, object]) -> bool:
+def _live(context: Context, document: dict[str, object], _within: float) -> bool:
     try:
         lives = heartbeat.live_schedulers(context.settings, clock=SYSTEM)
     except PermissionError as error:
@@ -93,7 +79,8 @@ def _live(context: Context, document: dict[str, object]) -> bool:
     return bool(lives) and not any(life.stale for life in lives)
 
 
-def _pace(context: Context, document: dict[str, object], within_us: int) -> bool:
+def _pace(context: Context, document: dict[str, object], within: float) -> bool:
+    within_us = round(within * SECOND)
     entries = context.declared
     now_us, rows = context.project.rows([*entries])
     late = overdue(entries, rows, now_us, within_us)
@@ -160,7 +147,7 @@ def _not_sent(context: Context, pace: Totals) -> None:
         click.echo(f"{pace.undelivered} entries are claimed and not sent: {names}")
 
 
-def _runs(context: Context, document: dict[str, object]) -> bool:
+def _runs(context: Context, document: dict[str, object], _within: float) -> bool:
     """Ask whether runs end well: by what workers and schedulers reported."""
     totals, worst = context.overview.totals(), context.overview.failing()
     bad = totals.failing + totals.unreported
@@ -215,7 +202,7 @@ def _outbox(context: Context, document: dict[str, object], within: float) -> boo
     return healthy
 
 
-def observers_run(context: Context, document: dict[str, object], within: float) -> bool:
+def _observers(context: Context, document: dict[str, object], within: float) -> bool:
     """Ask whether a host runs each observer; a parked one needs people."""
     summary = ObserversOverview(context.database).summary()
     why = not_run(summary, within)
@@ -252,3 +239,13 @@ def not_run(summary: ObserversSummary, within: float) -> str | None:
     if unsent.oldest is not None and unsent.oldest > within:
         reasons.append(not_sent(summary))
     return "; ".join(reasons) or None
+
+
+ANSWERS: Mapping[str, Callable[[Context, dict[str, object], float], bool]] = {
+    "live": _live,
+    "pace": _pace,
+    "runs": _runs,
+    "outbox": _outbox,
+    "observers": _observers,
+}
+"""What answers each question, and puts what it has seen into the document."""
