@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, is_dataclass
 from functools import cached_property
-from typing import Any
 
 import click
 
@@ -16,9 +13,10 @@ from celery_pecker.kernel.errors import PeckerError, UnknownSchedule
 from celery_pecker.schedules import Schedules
 from celery_pecker.schedules.engine.model import Entry
 from celery_pecker.schedules.overview import Overview
-from celery_pecker.surfaces.console import documents, instants
+from celery_pecker.surfaces.console import instants
 from celery_pecker.surfaces.console.context import as_json
 from celery_pecker.surfaces.console.database_context import DatabaseContext
+from celery_pecker.surfaces.console.documents import instant, plain
 from celery_pecker.surfaces.console.exits import NO, UNKNOWN, YES, Unanswered
 from celery_pecker.surfaces.findings.project import Project
 
@@ -96,52 +94,9 @@ class Context(DatabaseContext):
             return NONE
         return instants.for_people(from_us(instant_us), self.zone)
 
-    def plain(self, value: object) -> Any:
-        """Return a value as JSON can say it."""
-        return plain(value)
-
     def print(self, marked: str, *plainly: str) -> None:
         """Print a text with marks, then texts that may look like marks and are none."""
         self.console.print(marked, end="")
         for text in plainly:
             self.console.print(text, end="", markup=False)
         self.console.print()
-
-
-def plain(value: object) -> Any:
-    """Return something as JSON can say it; an instant ``x_us`` gets its ``x``."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
-    if isinstance(value, Mapping):
-        return {
-            **{str(key): plain(value) for key, value in value.items()},
-            **{
-                key.removesuffix("_us"): instant(value)
-                for key, value in value.items()
-                if key in INSTANTS
-            },
-        }
-    if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
-    return documents.plain(value)
-
-
-INSTANTS = {
-    "at_us",
-    "claimed_us",
-    "declared_until_us",
-    "due_us",
-    "holder_seen_us",
-    "last_us",
-    "next_us",
-    "now_us",
-    "seen_us",
-    "since_us",
-    "started_us",
-}
-"""Fields that are instants; the other ``_us`` are lengths of time."""
-
-
-def instant(us: int | None) -> str | None:
-    """Return an instant as programs get it."""
-    return None if us is None else instants.for_programs(from_us(us))

@@ -95,20 +95,16 @@ class CommandContext:
         zone: tzinfo = self.app.timezone
         return zone
 
-    def plain(self, value: object) -> Any:
-        """Return a value as JSON has it."""
-        return plain(value)
-
     def print_json(self, document: object) -> bool:
         """Print the document if JSON was asked for; return whether it was."""
         if self.json:
-            text = jsons.dumps(self.plain(document), indent=2, ensure_ascii=False)
+            text = jsons.dumps(plain(document), indent=2, ensure_ascii=False)
             click.echo(text)
         return self.json
 
     def print_line(self, document: object) -> None:
         """Print the document as one line of JSON."""
-        click.echo(jsons.dumps(self.plain(document), ensure_ascii=False))
+        click.echo(jsons.dumps(plain(document), ensure_ascii=False))
 
     @staticmethod
     def leave(code: int) -> NoReturn:
