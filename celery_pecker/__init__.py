@@ -110,14 +110,9 @@ def version() -> str:
 __getattr__, __dir__ = _lazy_names(
     globals(),
     {
-        "Pecker": ("tasks", "Pecker"),
-        "ScheduledTask": ("tasks", "ScheduledTask"),
-        "Run": ("runs", "Run"),
-        "current_run": ("runs", "current"),
-        "Delivery": ("schedules.engine.model", "Delivery"),
-        "Misfire": ("schedules.engine.model", "Misfire"),
-        "RunMode": ("schedules.engine.model", "RunMode"),
-        "DeadlineExceeded": ("deadline", "DeadlineExceeded"),
-        "deadline": ("deadline", None),
+        "tasks": ("Pecker", "ScheduledTask"),
+        "runs": ("Run", "current as current_run"),
+        "schedules.engine.model": ("Delivery", "Misfire", "RunMode"),
+        "deadline": ("DeadlineExceeded", "deadline"),
     },
 )

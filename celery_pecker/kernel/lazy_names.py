@@ -6,34 +6,39 @@ loads Celery or a driver of PostgreSQL is loaded at its first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 
 def lazy_names(
-    namespace: dict[str, object], names: Mapping[str, tuple[str, str | None]]
+    namespace: dict[str, object], modules: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and the ``__dir__`` of a package.
 
     Args:
         namespace: the package's ``globals()``; a name that was loaded is kept there.
-        names: for each public name its module, below the package, and its name there;
-            None: it is the module.
+        modules: the public names that each module has, below the package: as they are
+            there, or ``current as current_run``. The module's own name is itself.
     """
     package = namespace["__name__"]
+    places = {
+        name.rpartition(" as ")[2]: (module, name.partition(" as ")[0])
+        for module, names in modules.items()
+        for name in names
+    }
 
     def load(name: str) -> object:
-        if name not in names:
+        if name not in places:
             message = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(message)
-        module, attribute = names[name]
+        module, attribute = places[name]
         value: object = import_module(f"{package}.{module}")
-        if attribute is not None:
+        if attribute != module:
             value = getattr(value, attribute)
         namespace[name] = value
         return value
 
     def known() -> list[str]:
-        return sorted({*namespace, *names})
+        return sorted({*namespace, *places})
 
     return load, known

@@ -76,12 +76,9 @@ __all__ = ["Answer", "Lease", "Observers", "Place", "Retry", "Status", "observer
 __getattr__, __dir__ = lazy_names(
     globals(),
     {
-        "Answer": ("model", "Answer"),
-        "Lease": ("lease", "Lease"),
-        "Observers": ("app", "Observers"),
-        "Place": ("model", "Place"),
-        "Retry": ("retry", "Retry"),
-        "Status": ("model", "Status"),
-        "observers_of": ("app", "observers_of"),
+        "model": ("Answer", "Place", "Status"),
+        "lease": ("Lease",),
+        "app": ("Observers", "observers_of"),
+        "retry": ("Retry",),
     },
 )

@@ -39,9 +39,5 @@ __all__ = ["Mode", "Outbox", "outboxes"]
 
 __getattr__, __dir__ = lazy_names(
     globals(),
-    {
-        "Mode": ("model", "Mode"),
-        "Outbox": ("app", "Outbox"),
-        "outboxes": ("app", "outboxes"),
-    },
+    {"model": ("Mode",), "app": ("Outbox", "outboxes")},
 )

@@ -33,9 +33,5 @@ __all__ = [
 
 __getattr__, __dir__ = lazy_names(
     globals(),
-    {
-        "Change": ("stored.model", "Change"),
-        "ScheduleRow": ("stored.model", "ScheduleRow"),
-        "Schedules": ("stored.app", "Schedules"),
-    },
+    {"stored.model": ("Change", "ScheduleRow"), "stored.app": ("Schedules",)},
 )

@@ -59,10 +59,5 @@ __all__ = [
 # With these come the calendars, which only schedules need.
 __getattr__, __dir__ = _lazy_names(
     globals(),
-    {
-        "POLICIES": ("policies", "POLICIES"),
-        "STORED": ("policies", "STORED"),
-        "policy": ("policies", "policy"),
-        "entries": ("reading", "entries"),
-    },
+    {"policies": ("POLICIES", "STORED", "policy"), "reading": ("entries",)},
 )

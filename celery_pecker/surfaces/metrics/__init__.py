@@ -38,9 +38,5 @@ __all__ = ["Server", "TableCollector", "register"]
 # Figures of other packages need neither our tables nor our port.
 __getattr__, __dir__ = lazy_names(
     globals(),
-    {
-        "Server": ("server", "Server"),
-        "TableCollector": ("tables", "TableCollector"),
-        "register": ("tables", "register"),
-    },
+    {"server": ("Server",), "tables": ("TableCollector", "register")},
 )
