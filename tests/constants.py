@@ -31,6 +31,7 @@ def take() -> None:
 PLACES = {
     "flush": "celery_sharding.pace:FLUSH",
     "longest_hold": "celery_pecker.outbox.runs.holds:LONGEST",
+    "prior": "throttle.admission.costs:PRIOR",
     "resend": "celery_sharding.pace:RESEND",
     "slice": "celery_sharding.pace:SLICE",
     "sweep": "celery_sharding.pace:SWEEP",

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from celery_pecker.kernel.declared import SWITCH, Kind, is_number
+from celery_pecker.kernel.declared import SWITCH, TEXT, Kind, is_number
 from throttle.errors import Misconfigured
 from throttle.model import Estimator, Limit, Policy, Watch
 
-ALLOWED = ("operations", "seconds", "policy", "shadow", "tenants", "watch")
+ALLOWED = ("operations", "seconds", "policy", "shadow", "tenants", "watch", "queues")
 WATCHED = ("active", "wal_rate", "lag")
 LONGEST_NAME = 60
 """Bytes of a database's name: it has to fit into shared memory."""
@@ -30,6 +30,15 @@ def read_limits(value: object, *, policy: Policy, shadow: bool) -> dict[str, Lim
             message = f"throttle_limits has two limits for {name!r}; leave one"
             raise Misconfigured(message)
         limits[name] = _limit(name, limit, policy=policy, shadow=shadow)
+    owners: dict[str, str] = {}
+    for name, one in limits.items():
+        for queue in one.queues:
+            if (other := owners.setdefault(queue, name)) != name:
+                message = (
+                    f"throttle_limits[{name!r}]['queues'] has {queue!r}, and so has"
+                    f" {other!r}; leave one"
+                )
+                raise Misconfigured(message)
     folded: dict[str, str] = {}
     for name in limits:
         other = folded.setdefault(name.strip().casefold(), name)
@@ -93,6 +102,7 @@ def _limit(name: str, limit: object, *, policy: Policy, shadow: bool) -> Limit:
         shadow=_checked(f"{key}['shadow']", parts.get("shadow", shadow), SWITCH),
         tenants=_weights(f"{key}['tenants']", parts.get("tenants", {})),
         watch=_watch(f"{key}['watch']", parts.get("watch")),
+        queues=_checked(f"{key}['queues']", parts.get("queues", ()), QUEUES),
     )
 
 
@@ -112,6 +122,11 @@ POSITIVE = Kind(
     lambda _, value: float(value),
 )
 POLICY = one_of(Policy)
+QUEUES = Kind(
+    "a list of names of queues",
+    lambda value: isinstance(value, (list, tuple)) and all(map(TEXT.is_allowed, value)),
+    lambda _, value: tuple(value),
+)
 
 
 def _checked(key: str, value: object, kind: Kind) -> Any:

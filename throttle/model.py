@@ -87,6 +87,8 @@ class Limit:
     tenants: Mapping[str, float] = field(default_factory=dict)
     """Weights of tenants when they wait; 1 where none is set."""
     watch: Watch | None = None
+    queues: tuple[str, ...] = ()
+    """Whose tasks all go to this database."""
 
     def fraction(self, amount: Amount) -> float:
         """Return how much of the limit an amount is: of the scarcer of the two."""

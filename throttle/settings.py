@@ -20,6 +20,8 @@ from throttle.limits import one_of, read_limits
 from throttle.model import Estimator, Limit, Policy
 
 PREFIX = "throttle_"
+MESSAGE_BYTES = 3_200
+"""What a held message takes in a worker at least, however small its body is."""
 
 
 def _token(key: str, value: str) -> str:
@@ -79,23 +81,16 @@ class Settings(Declared):
     counted by each worker alone); a limit may have its own."""
     shadow: Switch = False
     """Everything but the holding: what would have been held is counted."""
-    prior: Annotated[float, _number(0.001, 1_000_000)] = 10.0
-    """Operations that a task is thought to cost before one of its kind has run."""
-    hold_messages: Annotated[int, _whole(10_000_000)] = 20_000
-    """Messages that a worker holds at most."""
     hold_bytes: Annotated[int, _whole(100_000_000_000)] = 64_000_000
-    """Bytes of messages that a worker holds at most."""
-    hold_seconds: Annotated[float, _number(1, 86_400)] = 900.0
+    """Bytes of messages that a worker holds at most, and a message for each 3,200 of
+    them."""
+    hold_timeout: Annotated[float, _number(1, 86_400)] = 900.0
     """The longest hold on RabbitMQ, whose limit is 30 minutes by default; then the
     message is handed back."""
-    queues: Mapping[str, str] = field(default_factory=dict)
-    """Queues whose tasks all go to one database, `{"reports": "main"}`: such a queue is
-    paused where others [overflow](../how-to/throttle-overflow.md)."""
-    parking: Annotated[str, TEXT] = "throttle.parking"
-    """Parking queues are called so, then the database and the queue that the messages
-    came from, with dots between."""
     prefix: Annotated[str, TEXT] = "throttle"
-    """How keys in Redis begin; two systems on one Redis need two."""
+    """How keys in Redis begin, and names of [parking
+    queues](../how-to/throttle-overflow.md); two systems on one Redis or broker need
+    two."""
 
     @classmethod
     def read(cls, conf: Mapping[str, object]) -> Settings:
@@ -106,10 +101,25 @@ class Settings(Declared):
             policy=read.get("policy", Policy.SAFE),
             shadow=read.get("shadow", False),
         )
-        read["queues"] = _queues(read.get("queues", {}), read["limits"])
         settings = cls(**read)
         settings._check_together()
         return settings
+
+    @property
+    def hold_messages(self) -> int:
+        """Messages that a worker holds at most."""
+        return self.hold_bytes // MESSAGE_BYTES
+
+    @property
+    def parking(self) -> str:
+        """Return how names of parking queues begin."""
+        return f"{self.prefix}.parking"
+
+    @property
+    def queues(self) -> dict[str, str]:
+        """Return the database of each queue whose tasks all go to one."""
+        limits = self.limits.values()
+        return {queue: one.database for one in limits for queue in one.queues}
 
     @property
     def enabled(self) -> bool:
@@ -133,27 +143,6 @@ class Settings(Declared):
                 " `celery -A proj throttle serve` was started with"
             )
             raise Misconfigured(message)
-
-
-def _queues(value: object, limits: Mapping[str, Limit]) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        message = (
-            "throttle_queues must map names of queues to databases,"
-            f" {{'reports': 'main'}}, not {value!r}"
-        )
-        raise Misconfigured(message)
-    for queue, database in value.items():
-        if not isinstance(database, str) or database not in limits:
-            message = (
-                f"throttle_queues[{queue!r}] is {database!r}, which has no limit;"
-                f" allowed are {_listed(limits)}"
-            )
-            raise Misconfigured(message)
-    return dict(value)
-
-
-def _listed(names: Mapping[str, object]) -> str:
-    return ", ".join(repr(name) for name in sorted(names)) or "none: no limit is set"
 
 
 def settings_of(where: object) -> Settings:

@@ -33,5 +33,14 @@ RENAMED = {
     "sharding_sweep": "is gone: the sweeper comes every second",
     "sharding_sweeper": "is gone: the sweeper is always in the app's schedule",
     "sharding_unlisted_sources": "is gone: a Source is read if its caller listed it",
+    "throttle_hold_messages": "is gone: throttle_hold_bytes bounds messages, too, one"
+    " for each 3,200 bytes",
+    "throttle_hold_seconds": "was renamed throttle_hold_timeout",
+    "throttle_parking": "is gone: parking queues are called throttle_prefix, 'parking',"
+    " the database and the queue, with dots between",
+    "throttle_prior": "is gone: a task is thought to cost 10 operations before one of"
+    " its kind has run",
+    "throttle_queues": "is gone: throttle_limits has it, {'main': {'operations': 5000,"
+    " 'queues': ['reports']}}",
 }
 """By old names, each beginning with a verb. In the order of the alphabet."""

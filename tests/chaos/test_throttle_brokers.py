@@ -29,6 +29,7 @@ from kombu import Connection
 from celery_pecker.testing import EmbeddedRedis, eventually
 from tests.integration.throttle.worker.stand import Stand
 from tests.proxy import Proxy
+from throttle.settings import MESSAGE_BYTES
 
 pytestmark = [pytest.mark.cluster, pytest.mark.chaos]
 
@@ -63,7 +64,7 @@ class Yard:
         """One more worker is there."""
         self.stand.start(
             pool=self.pool,
-            throttle_hold_messages=HOLD,
+            throttle_hold_bytes=HOLD * MESSAGE_BYTES,
             broker_transport_options={"visibility_timeout": TIMEOUT}
             if self.stand.conf["broker_url"].startswith("redis")  # type: ignore[attr-defined]
             else {},
@@ -208,7 +209,7 @@ class Yard:
     def still(self) -> bool:
         """Whether Redis has nothing more for anybody."""
         with redis.Redis.from_url(self.broker.url) as client:
-            parking = str(self.stand.conf["throttle_parking"])
+            parking = f"{self.stand.queue}.parking"
             return not client.hlen("unacked") and not any(
                 client.scan_iter(f"{parking}*")
             )

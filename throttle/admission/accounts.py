@@ -39,7 +39,6 @@ class Accounts:
         self,
         limits: Mapping[str, Limit],
         *,
-        prior: float = 10.0,
         clock: Monotonic = monotonic,
         phase: float | None = None,
     ) -> None:
@@ -48,7 +47,7 @@ class Accounts:
         phase = chance() if phase is None else phase
         self._clock = clock
         self._lock = Lock()
-        self._costs = Costs(prior)
+        self._costs = Costs(costs.PRIOR)
         self._accounts = {
             name: Account(limit, now, phase) for name, limit in limits.items()
         }

@@ -15,6 +15,9 @@ from throttle.model import TICK, Amount, Target
 Key = TypeVar("Key", tuple[str, str], tuple[str, str, str])
 End = tuple[Amount, float | None]
 """What a run cost, and how long it took, seconds; None: not known."""
+PRIOR = 10.0
+"""Operations that a task is thought to cost before one of its kind has run: it matters
+for the first runs only, and then for no longer than one takes."""
 MOST = 10_000
 """Kinds that are remembered; then those that ran longest ago are forgotten."""
 MEMORY = 0.05

@@ -109,11 +109,11 @@ def _limits(settings: Settings) -> Sequence[str]:
     known = plural(len(settings.limits), "database")
     return (
         f"{known}, computed by the {settings.estimator} estimator",
-        *(_limit(limit, settings) for limit in settings.limits.values()),
+        *(_limit(limit) for limit in settings.limits.values()),
     )
 
 
-def _limit(limit: Limit, settings: Settings) -> str:
+def _limit(limit: Limit) -> str:
     parts = [f"{limit.operations:,.0f} operations/s"]
     if limit.seconds is not None:
         parts.append(f"{limit.seconds:g} busy connections")
@@ -124,11 +124,8 @@ def _limit(limit: Limit, settings: Settings) -> str:
         parts.append(f"weights of {plural(len(limit.tenants), 'tenant')}")
     if limit.watch:
         parts.append("with a second signal")
-    queues = [
-        queue for queue, name in settings.queues.items() if name == limit.database
-    ]
-    if queues:
-        parts.append(f"alone on {', '.join(sorted(queues))}")
+    if limit.queues:
+        parts.append(f"alone on {', '.join(sorted(limit.queues))}")
     return f"{limit.database}: {', '.join(parts)}"
 
 

@@ -51,7 +51,7 @@ class Runtime:
                 "throttle: each limit's policy decides until there is an answer: %s",
                 error,
             )
-        self.accounts = Accounts(settings.limits, prior=settings.prior)
+        self.accounts = Accounts(settings.limits)
         self.hold: Hold[Held] = Hold(
             settings.limits,
             max_messages=settings.hold_messages,

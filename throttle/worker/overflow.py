@@ -1,8 +1,8 @@
 """Where tasks wait that are too many to be held, and how holding is kept up.
 
-A worker holds up to `throttle_hold_messages` and `throttle_hold_bytes`. Beyond that
+A worker holds as many messages and bytes as `throttle_hold_bytes` says. Beyond that
 
-* a queue that serves one database (`throttle_queues`) is paused: its messages wait
+* a queue that serves one database (`queues` of a limit) is paused: its messages wait
   where they are;
 * of a queue that serves several, messages that may not pass are parked: they go to a
   queue of their database's own, so that those behind them come through.
@@ -54,7 +54,7 @@ class Overflow:
         held: HeldTasks,
         clock: Monotonic = monotonic,
     ) -> None:
-        self._settings = settings
+        self._settings, self._queues = settings, settings.queues
         self._held = held
         self._hold = held.hold
         self._clock = clock
@@ -132,7 +132,7 @@ class Overflow:
         if broker.elastic and not self._hold.full:
             return False
         queue = broker.queue_of(request)
-        if self._settings.queues.get(queue) == database:
+        if self._queues.get(queue) == database:
             if broker.elastic and queue not in self._paused:
                 # At once: what comes until the next turn is held beyond the bounds
                 self._paused[queue] = database

@@ -16,24 +16,25 @@ from throttle.admission import Accounts
 from throttle.clock import now
 from throttle.hold import Hold
 from throttle.model import Limit, Target
-from throttle.settings import Settings
+from throttle.settings import MESSAGE_BYTES, Settings
 from throttle.worker import overflow
 from throttle.worker.brokers.broker import Callbacks, Held
 from throttle.worker.held_tasks import HeldTasks, scheduled
 from throttle.worker.overflow import BACK, SLICE, STANDSTILL, Overflow
 
 state: Any = _state
-LIMITS = {"main": Limit(database="main", operations=100.0)}
+LIMITS = {"main": Limit(database="main", operations=100.0, queues=("only",))}
 MOST = 4
+LARGE = 100 * MESSAGE_BYTES
 
 
 class Request:
     """What a message in hand is known by."""
 
-    def __init__(self, queue: str) -> None:
+    def __init__(self, queue: str, size: int = 1) -> None:
         self.id = "x"
         self.queue = queue
-        self.body = b"x"  # one byte
+        self.body = b"x" * size
         self.task = SimpleNamespace(name="t")
         self.expires = None
         self.delivery_info: dict[str, Any] = {}
@@ -109,11 +110,16 @@ class Bench:
     """An overflow with its hold, and the turns of a loop."""
 
     def __init__(
-        self, most: int = MOST, *, hold_bytes: int = 10**6, **broker: Any
+        self, most: int = MOST, *, hold_bytes: int | None = None, **broker: Any
     ) -> None:
         self.now = 100.0
         self.soon: list[Callable[[], None]] = []
-        self.hold: Hold[Held] = Hold(LIMITS, max_messages=most, max_bytes=hold_bytes)
+        settings = Settings(
+            limits=LIMITS, hold_bytes=hold_bytes or most * MESSAGE_BYTES
+        )
+        self.hold: Hold[Held] = Hold(
+            LIMITS, max_messages=settings.hold_messages, max_bytes=settings.hold_bytes
+        )
         self.options = broker
         consumer: Any = SimpleNamespace(
             call_soon=self.soon.append,
@@ -125,12 +131,7 @@ class Bench:
         self.held = Remembered(consumer, self.hold, Accounts(LIMITS), turn=self.turn)
         self.held.forgotten = []
         self.overflow = Overflow(
-            Settings(
-                limits=LIMITS,
-                queues={"only": "main"},
-                hold_messages=most,
-                hold_bytes=hold_bytes,
-            ),
+            settings,
             self.held,
             clock=lambda: self.now,
         )
@@ -144,11 +145,13 @@ class Bench:
         vars(played).update(self.options)
         return played
 
-    def come(self, count: int, *, queue: str = "mixed", age: float = 0) -> list[Held]:
+    def come(
+        self, count: int, *, queue: str = "mixed", age: float = 0, size: int = 1
+    ) -> list[Held]:
         """So many may not pass; those that are to be held are."""
         since = now().timestamp() - age
         came = [
-            Held(request=Request(queue), since=since, target=Target("main"))
+            Held(request=Request(queue, size), since=since, target=Target("main"))
             for _ in range(count)
         ]
         for one in came:
@@ -197,8 +200,8 @@ def test_bytes_bound_what_is_held_as_messages_do(
     benches: Callable[..., Bench],
 ) -> None:
     """Beyond ``throttle_hold_bytes`` it is parked, and is back below half of them."""
-    bench = benches(most=100, hold_bytes=4)
-    came = bench.come(7)
+    bench = benches(hold_bytes=4 * LARGE)
+    came = bench.come(7, size=LARGE)
     bench.turn()
     assert bench.broker.parked == came[4:]
     assert bench.broker.attended == []

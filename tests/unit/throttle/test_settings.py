@@ -49,12 +49,8 @@ def test_all_settings_are_read() -> None:
         "estimator": "fast",
         "policy": "closed",
         "shadow": True,
-        "prior": 2.5,
-        "hold_messages": 10,
         "hold_bytes": 1_000,
-        "hold_seconds": 60,
-        "queues": {"reports": "main"},
-        "parking": "held",
+        "hold_timeout": 60,
         "prefix": "shop",
     }
     assert {*given} == {*Settings.__dataclass_fields__}, "a setting is not tried here"
@@ -68,7 +64,7 @@ def test_all_settings_are_read() -> None:
             "policy": Policy.CLOSED,
         }
     )
-    assert read(throttle_prior=None).prior == Settings().prior
+    assert read(throttle_prefix=None).prefix == Settings().prefix
 
 
 def test_a_namespace_is_understood() -> None:
@@ -100,6 +96,7 @@ def test_a_limit_says_all_that_it_may() -> None:
                 "shadow": True,
                 "tenants": {"acme": 3},
                 "watch": {"dsn": "postgresql://db/app", "active": 40, "lag": 2.5},
+                "queues": ["reports"],
             }
         },
     ).limits["main"]
@@ -111,6 +108,7 @@ def test_a_limit_says_all_that_it_may() -> None:
         shadow=True,
         tenants={"acme": 3.0},
         watch=Watch(dsn="postgresql://db/app", active=40.0, lag=2.5),
+        queues=("reports",),
     )
     assert limit.fraction(Amount(500, 0.4)) == pytest.approx(0.1)
     assert limit.fraction(Amount(500, 4.0)) == pytest.approx(0.5)
@@ -203,25 +201,29 @@ SAID: dict[str, tuple[dict[str, object], str]] = {
     ),
     "an odd switch": ({"throttle_shadow": 1}, "True or False, not 1"),
     "no room": (
-        {"throttle_hold_messages": -1},
-        "whole number from 0 to 10,000,000, not -1",
+        {"throttle_hold_bytes": -1},
+        "whole number from 0 to 100,000,000,000, not -1",
     ),
     "half a message": (
-        {"throttle_hold_messages": 1.5},
-        "whole number from 0 to 10,000,000, not 1.5",
+        {"throttle_hold_bytes": 1.5},
+        "whole number from 0 to 100,000,000,000, not 1.5",
     ),
     "no route": ({"throttle_route": 7}, "or the function itself, not 7"),
     "another setting": (
         {"throttle_limit": 1},
         "throttle_limit is not a setting of throttle; did you mean 'throttle_limits'",
     ),
-    "an unknown database": (
-        {"throttle_limits": {"main": 1}, "throttle_queues": {"q": "other"}},
-        "'other', which has no limit; allowed are 'main'",
+    "a queue of two databases": (
+        {
+            "throttle_limits": {
+                name: {"operations": 1, "queues": ["q"]} for name in ("main", "other")
+            }
+        },
+        "throttle_limits['other']['queues'] has 'q', and so has 'main'; leave one",
     ),
     "what is no name": (
-        {"throttle_limits": {"main": 1}, "throttle_queues": {"q": ["main"]}},
-        "throttle_queues['q'] is ['main'], which has no limit; allowed are 'main'",
+        {"throttle_limits": {"main": {"operations": 1, "queues": "q"}}},
+        "throttle_limits['main']['queues'] must be a list of names of queues, not 'q'",
     ),
 }
 

@@ -14,7 +14,7 @@ Prefetch. For each held message the worker may take one more. That addend is kep
 Celery's own count, which is not touched: Celery cuts its count at
 `worker_eta_task_limit`, sets it anew after a reconnect, and changes it with the pool.
 
-Parking. A queue per database and source, ``<throttle_parking>.<database>.<queue>``.
+Parking. A queue per database and source, ``<prefix>.parking.<database>.<queue>``.
 Only workers that consume from the source take from it: others may not know the task. A
 message keeps its body, headers, properties and delivery_info, so that a task that
 retries itself goes where it came from.

@@ -173,7 +173,7 @@ class Broker:
         self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
         self._consumer = consumer
         self.elastic = self._is_elastic()
-        self.hold_timeout = settings.hold_seconds
+        self.hold_timeout = settings.hold_timeout
         self._callbacks = callbacks
         self._name = settings.parking
         self._errors: tuple[type[BaseException], ...] = (

@@ -65,13 +65,16 @@ class Desk:
         self.app.conf.broker_transport_options = self.options
         self.app.conf.update(self.conf)
         self.app.amqp.queues.select([self.name(queue) for queue in self.queues])
-        self.parking = f"parking-{self.mark}"
+        only = {"a": (self.name("only"),), "b": ()}
         self.settings = Settings(
             redis_url="redis://",
-            limits={name: Limit(database=name, operations=1) for name in ("a", "b")},
-            queues={self.name("only"): "a"},
-            parking=self.parking,
+            limits={
+                name: Limit(database=name, operations=1, queues=queues)
+                for name, queues in only.items()
+            },
+            prefix=self.mark,
         )
+        self.parking = self.settings.parking
         self.came: list[Hand] = []
         """Messages in hand, in the order in which they came."""
         self.told: list[tuple[str, str]] = []

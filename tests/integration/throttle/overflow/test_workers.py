@@ -15,6 +15,7 @@ from kombu import Connection
 from tests.integration.throttle.crossed import pools_and_brokers
 from tests.integration.throttle.worker.stand import LIMIT, Stand
 from throttle.clock import monotonic
+from throttle.settings import MESSAGE_BYTES
 from throttle.worker.overflow import STANDSTILL
 
 pytestmark = pytest.mark.cluster
@@ -31,7 +32,7 @@ def parked(stand: Stand, database: str = "main") -> int:
 
 def in_parking(stand: Stand) -> int:
     """How many messages are in the parking queue of `main`."""
-    name = f"{stand.conf['throttle_parking']}.main.{stand.queue}"
+    name = f"{stand.queue}.parking.main.{stand.queue}"
     with Connection(str(stand.conf["broker_url"])) as connection:
         channel: Any = connection.default_channel
         try:
@@ -42,7 +43,7 @@ def in_parking(stand: Stand) -> int:
 
 def overflow(stand: Stand, *options: str, pool: str = "prefork", **conf: Any) -> None:
     """A worker holds as much as it may, and the rest is parked."""
-    stand.start(*options, pool=pool, throttle_hold_messages=HOLD, **conf)
+    stand.start(*options, pool=pool, throttle_hold_bytes=HOLD * MESSAGE_BYTES, **conf)
     stand.until_shut()
     stand.send("gated", *NAMES)
     stand.until(lambda: in_parking(stand) >= 30, "the rest is parked")
@@ -69,13 +70,13 @@ def test_what_is_too_much_is_parked_and_others_pass(either: Stand, pool: str) ->
 def test_a_queue_of_one_database_is_paused(either: Stand) -> None:
     """Its messages wait where they are; nothing is parked; other queues go on."""
     second = f"{either.queue}-second"
-    only = {either.queue: "main"}
+    main = {"operations": LIMIT, "queues": [either.queue]}
     either.need_rising_prefetch()
     either.start(
         "-Q",
         f"{either.queue},{second}",
-        throttle_hold_messages=HOLD,
-        throttle_queues=only,
+        throttle_hold_bytes=HOLD * MESSAGE_BYTES,
+        throttle_limits={"main": main, "other": LIMIT},
     )
     either.until_shut()
     either.send("gated", *NAMES)
@@ -95,7 +96,7 @@ def test_parked_messages_outlive_their_worker(either: Stand, how: int) -> None:
     overflow(either)
     either.end(how)
     either.reopen()
-    either.start(throttle_hold_messages=HOLD)
+    either.start(throttle_hold_bytes=HOLD * MESSAGE_BYTES)
     either.until(either.ran_all(*NAMES), "all ran")
     assert set(either.ran.values()) == {1}
 
@@ -105,7 +106,7 @@ def test_a_full_hold_does_not_keep_another_database_from_its_parking(
 ) -> None:
     """What was parked for b runs as b opens, though the hold is full of a's."""
     either.need_rising_prefetch()
-    either.start(throttle_hold_messages=HOLD)
+    either.start(throttle_hold_bytes=HOLD * MESSAGE_BYTES)
     either.until_shut("main")
     either.until_shut("other")
     either.send("gated", *NAMES)
@@ -124,9 +125,9 @@ def test_a_full_hold_does_not_keep_another_database_from_its_parking(
 def test_what_cannot_be_parked_runs_when_its_database_opens(either: Stand) -> None:
     """The parking is refused: a worker must not keep its prefetch full for ever."""
     either.need_rising_prefetch()
-    parking = f"{either.conf['throttle_parking']}.main.{either.queue}"
+    parking = f"{either.queue}.parking.main.{either.queue}"
     with refused(str(either.conf["broker_url"]), parking):
-        worker = either.start(throttle_hold_messages=HOLD)
+        worker = either.start(throttle_hold_bytes=HOLD * MESSAGE_BYTES)
         either.until_shut()
         either.send("gated", *NAMES)
         either.until(lambda: either.held() >= HOLD, "it holds what it may")
@@ -176,7 +177,7 @@ def test_what_is_held_too_long_goes_back(
 ) -> None:
     """RabbitMQ would close the channel: before that they go back, and come again."""
     stand = stands(amqp_url)
-    worker = stand.start(throttle_hold_seconds=1.0)
+    worker = stand.start(throttle_hold_timeout=1.0)
     stand.until_shut()
     stand.send("gated", "one", "two")
     stand.until(lambda: worker.life_log().count("[one] received") > 2, "it came again")

@@ -20,6 +20,7 @@ from celery import Celery
 
 from celery_pecker.testing import eventually
 from example_project.processes import ProcessContainer
+from tests.constants import constants
 from throttle.model import View
 from throttle.store.redis import RedisStore
 
@@ -45,7 +46,6 @@ class Stand:
             "throttle_redis_url": store,
             "throttle_prefix": self.queue,
             "throttle_limits": {"main": LIMIT, "other": LIMIT},
-            "throttle_parking": f"{self.queue}.parking",
             "throttle_estimator": "fast",
         }
         self.sender = Celery(broker=broker)
@@ -54,7 +54,12 @@ class Stand:
         self.workers: list[Any] = []
 
     def start(
-        self, *options: str, pool: str = "prefork", wait: bool = True, **conf: object
+        self,
+        *options: str,
+        pool: str = "prefork",
+        wait: bool = True,
+        prior: float | None = None,
+        **conf: object,
     ) -> Any:
         """Start a worker."""
         number = len(self.workers)
@@ -77,6 +82,7 @@ class Stand:
                 "THROTTLE_TEST_FOLDER": str(self.folder),
                 "THROTTLE_TEST_CONF": json.dumps({**self.conf, **conf}),
                 "THROTTLE_TEST_DSN": self._dsn,
+                **constants(**({} if prior is None else {"prior": prior})),
             },
         )
         self.workers.append(worker)

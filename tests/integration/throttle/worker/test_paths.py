@@ -30,9 +30,7 @@ def test_the_rate_is_kept_by_what_statements_cost(
         stand = stands(dsn=dsn)
         limit = 100
         for _ in range(2):
-            stand.start(
-                throttle_limits={"main": limit, "other": limit}, throttle_prior=20
-            )
+            stand.start(throttle_limits={"main": limit, "other": limit}, prior=20)
         names = [f"s{number}" for number in range(40)]
         stand.send("stated", *names, args=(10,))
         stand.until(stand.ran_all(*names), "all ran", 60)
@@ -77,7 +75,7 @@ def test_an_eta_limit_leaves_no_drift(stand: Stand) -> None:
 
 def test_a_rate_limit_still_holds_when_its_database_opens(stand: Stand) -> None:
     """Its tokens were spent while the tasks were held; they do not start at once."""
-    stand.start(throttle_prior=1)
+    stand.start(prior=1)
     stand.until_shut()
     names = [f"l{number}" for number in range(25)]
     stand.send("limited", *names)
@@ -93,7 +91,7 @@ def test_a_rate_limit_still_holds_when_its_database_opens(stand: Stand) -> None:
 
 def test_a_rate_limit_can_be_changed_while_tasks_wait_for_it(stand: Stand) -> None:
     """`celery control rate_limit` works for those that were held."""
-    stand.start(throttle_prior=1)
+    stand.start(prior=1)
     stand.until_shut()
     names = [f"l{number}" for number in range(5)]
     stand.send("limited", *names)
