@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as jsons
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from functools import partial
 from typing import Any, TypeVar
@@ -17,46 +17,23 @@ from celery_pecker.kernel.errors import InvalidField, Misconfigured
 from celery_pecker.kernel.hosts import BoundedConnection
 from celery_pecker.schedules import ScheduleRow
 from celery_pecker.schedules.stored.fields import Preview, arguments, preview, texts
+from celery_pecker.schedules.stored.form_fields import FIELDS, KINDS, Field
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
 from celery_pecker.surfaces.console import instants
 from celery_pecker.surfaces.console.database_context import acting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-KINDS = {
-    "every": ("--every", "SECONDS", "Every so many seconds, from 0.1 on."),
-    "cron": ("--cron", "FIELDS", "Five fields, or six with seconds first."),
-    "crontab": ("--crontab", "FIELDS", "Celery's crontab, five fields."),
-    "recurrence": ("--recurrence", "JSON", "Arguments of recurrence()."),
-    "rrule": ("--rrule", "RULE", "A rule of RFC 5545; needs --start."),
-    "solar": ("--solar", '"EVENT LAT LON"', "As 'sunrise 48.85 2.35'."),
-    "json": ("--schedule", "JSON", "Any schedule as `pecker schedules` shows it."),
-}
-"""Options that say when, by the kind that a form has for them."""
-FIELDS = {
-    "zone": ("--zone", "Time zone of --cron, --rrule and --recurrence."),
-    "calendar": ("--calendar", "Country of working days, with --cron."),
-    "days": ("--days", "With --cron, of month and week: either or both."),
-    "jitter": ("--jitter", "Each run later by up to so many seconds."),
-    "splay": ("--splay", "Spread equal schedules over so many seconds."),
-    "start": ("--start", "No run before this instant; '' takes it away."),
-    "end": ("--end", "No run after this instant; '' takes it away."),
-    "timeout": ("--timeout", "Seconds that a run may take from its slot on."),
-    "run": ("--run", "dispatch or local."),
-    "delivery": ("--delivery", "at_most_once or at_least_once."),
-    "misfire": ("--misfire", "skip, coalesce or catch_up."),
-    "grace": ("--grace", "Seconds after which a missed slot is not run."),
-    "catch_up": ("--catch-up", "How many missed slots are run at most."),
-}
-"""Options that are fields of a form under the same name."""
 OF_SCHEDULE = ("zone", "calendar", "days", "jitter", "splay")
 """Options that another kind of schedule does not take over."""
 ZONED = {"cron", "crontab", "rrule", "recurrence"}
 """Kinds that go by a zone, or say why not."""
-ARGUMENTS = {
-    "args": ("--args", "Positional arguments: a JSON list."),
-    "kwargs": ("--kwargs", "Arguments by name: a JSON object."),
-    "options": ("--options", 'Of apply_async: a JSON object, as {"queue": "slow"}.'),
-}
+OPTIONS = {kind: f"--{kind}" for kind in KINDS if kind not in {"once", "json"}}
+OPTIONS["json"] = "--schedule"
+"""Options that say when, by the kind that a form has for them."""
+ARGUMENTS = tuple(one for one in FIELDS if one.kind == "json")
+OTHERS = tuple(one for one in FIELDS if one.kind in {"text", "choice"})[4:]
+"""Fields but for name, task, kind and value."""
+SWITCHES = tuple(one for one in FIELDS if one.kind == "check")
 of_version = click.option(
     "--version",
     type=click.IntRange(0),
@@ -64,32 +41,38 @@ of_version = click.option(
 )
 
 
-def _with_arguments(command: Command) -> Command:
-    for key, (option, text) in ARGUMENTS.items():
-        command = click.option(option, key, help=text)(command)
-    return command
+def _with(fields: Sequence[Field]) -> Callable[[Command], Command]:
+    """Decorate a command with an option for each of these fields."""
+
+    def decorate(command: Command) -> Command:
+        for one in reversed(fields):
+            option = f"--{one.name.replace('_', '-')}"
+            if one.kind == "check":
+                option += f"/--no-{one.name}"
+            text = one.help or one.label
+            text = text[0].upper() + text[1:]
+            choices = ", ".join(value for value, _ in one.choices if value)
+            text = f"{text}: {choices}." if choices else f"{text}."
+            command = click.option(option, one.name, default=None, help=text)(command)
+        return command
+
+    return decorate
 
 
-def _with_fields(command: Command) -> Command:
-    for key, (option, metavar, text) in KINDS.items():
-        command = click.option(option, f"kind_{key}", metavar=metavar, help=text)(
-            command
-        )
-    for key, (option, text) in FIELDS.items():
-        command = click.option(option, key, help=text)(command)
-    for key, text in (
-        ("once", "Only the first run from now on."),
-        ("paused", "Slots pass without a run."),
-    ):
-        command = click.option(f"--{key}/--no-{key}", default=None, help=text)(command)
+def _with_kinds(command: Command) -> Command:
+    for kind, option in reversed(OPTIONS.items()):
+        one = KINDS[kind]
+        text = f"{one.value}: {one.hint}, as {one.example}"
+        command = click.option(option, f"kind_{kind}", help=text)(command)
     return command
 
 
 @click.command(name="set", cls=CeleryCommand)
 @click.argument("name")
 @click.option("--task", help="Name of the task; needed for a new schedule.")
-@_with_arguments
-@_with_fields
+@_with(ARGUMENTS)
+@_with_kinds
+@_with((*OTHERS, *SWITCHES))
 @of_version
 @click.option("--dry-run", is_flag=True, help="Show the next five runs; store nothing.")
 @as_json
@@ -99,8 +82,8 @@ def set_(
 ) -> None:
     """Store a schedule, or change what is named of a stored one.
 
-    Instants are ISO 8601; without an offset they are local time of the app's zone.
-    Every scheduler follows within a second.
+    Instants are ISO 8601; without an offset they are local time of the app's zone. ''
+    empties a field. Every scheduler follows within a second.
     """
     row = context.schedules.get(name)
     wanted = _texts(row, name, named)
@@ -146,7 +129,7 @@ def _refuse(context: Context, change: Callable[..., ScheduleRow]) -> None:
 @click.argument("task")
 @click.option("--at", required=True, help="When: ISO 8601, or local time of the app.")
 @click.option("--name", help="Of the entry; one is made if there is none.")
-@_with_arguments
+@_with(ARGUMENTS)
 @as_json
 @Context.opened
 @acting("schedules once", "task", "name")
@@ -198,7 +181,7 @@ def _arguments(wanted: Mapping[str, str], zone: tzinfo) -> dict[str, Any]:
     try:
         return arguments(wanted, zone=zone)
     except InvalidField as error:
-        option = KINDS.get(wanted["kind"], ("value",))[0]
+        option = OPTIONS.get(wanted["kind"], "value")
         if error.field != "value":
             raise
         message = str(error).replace("value", option, 1)
@@ -211,13 +194,13 @@ def _texts(
     """Return the fields of a form: those of the row, and what is named instead."""
     filled = {} if row is None else dict(texts(row))
     filled["name"] = name
-    kinds = [key for key in KINDS if named[f"kind_{key}"] is not None]
+    kinds = [key for key in OPTIONS if named[f"kind_{key}"] is not None]
     if len(kinds) > 1:
-        options = " and ".join(KINDS[key][0] for key in kinds)
+        options = " and ".join(OPTIONS[key] for key in kinds)
         message = f"{options} exclude one another"
         raise click.UsageError(message)
     if row is None and not kinds:
-        allowed = ", ".join(option for option, _, _ in KINDS.values())
+        allowed = ", ".join(OPTIONS.values())
         message = f"there is no schedule {name!r}; to make one, name one of {allowed}"
         raise click.UsageError(message)
     if row is None and named["task"] is None:
@@ -227,12 +210,12 @@ def _texts(
         # Another schedule, with options of its own.
         filled |= dict.fromkeys(OF_SCHEDULE, "")
         filled |= {"kind": kinds[0], "value": named[f"kind_{kinds[0]}"]}
-    for key in ("task", *ARGUMENTS, *FIELDS):
+    for key in ("task", *(one.name for one in (*ARGUMENTS, *OTHERS))):
         if named[key] is not None:
             filled[key] = named[key]
-    for key in ("once", "paused"):
-        if named[key] is not None:
-            filled[key] = "on" if named[key] else ""
+    for one in SWITCHES:
+        if named[one.name] is not None:
+            filled[one.name] = "on" if named[one.name] else ""
     filled.pop("version", None)
     local = named["start"] or named["end"]
     if named["zone"] and not local and filled["kind"] not in ZONED:

@@ -17,7 +17,7 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.schedules.overview import Overview
 from celery_pecker.schedules.stored import fields as form
-from celery_pecker.schedules.stored.form_fields import FIELDS
+from celery_pecker.schedules.stored.form_fields import FIELDS, KINDS
 from celery_pecker.surfaces.flower.pages import (
     Fields,
     Form,
@@ -52,6 +52,7 @@ def read(source: Source, query: Query) -> dict[str, Any] | None:
         "name": name,
         "why": why_read_only(source.app),
         "fields": [asdict(field) for field in FIELDS],
+        "kinds": {kind: one._asdict() for kind, one in KINDS.items()},
         "tasks": proposed(source),
         "texts": {field.name: NEW.get(field.name, "") for field in FIELDS},
         "stored": None,

@@ -9,22 +9,6 @@
     const first = JSON.parse(byId("pecker-data").textContent);
     const name = first.name;
     const WAIT = 250;            // milliseconds without a key until the preview is asked for
-    // What a value is, by its kind; and the fields that go with some kinds only.
-    const VALUES = {
-        every: ["Seconds", "30", "0.1 or more"],
-        cron: ["Cron", "0 4 * * mon", "Minute, hour, day, month, weekday; six fields begin with seconds"],
-        crontab: ["Crontab", "0 4 * * mon", "As Celery's: minute, hour, day, month, weekday, in the app's time zone"],
-        recurrence: ["Recurrence", '{"start": "2027-01-31 18:00", "level": "workday", "every": 2}', "A JSON object"],
-        rrule: ["Rule", "FREQ=MONTHLY;BYDAY=-1FR", "As calendars have it (RFC 5545); it needs a start"],
-        solar: ["Event, latitude, longitude", "sunrise 48.85 2.35", "sunrise, sunset, solar_noon, dawn_civil, dusk_civil …"],
-        once: ["Instant", "2027-01-31 10:00", "Local time of the zone, or with an offset"],
-        json: ["Schedule", '{"every": 30}', "A JSON object with one key for its kind"],
-    };
-    const TIMED = ["every", "cron", "crontab", "recurrence", "rrule", "solar"];
-    const GOES_WITH = {
-        zone: ["every", "cron", "recurrence", "rrule", "solar", "once"], calendar: ["cron", "recurrence"], days: ["cron"],
-        start: [...TIMED, "json"], end: [...TIMED, "json"], once: [...TIMED, "json"], jitter: TIMED, splay: TIMED,
-    };
     let last = first, base = first.texts.version, conflict = null, turn = 0, timer = 0, runs = [];
     const touched = new Set();
 
@@ -37,8 +21,8 @@
         for (const [key, input] of inputs) {
             texts[key] = input.type === "checkbox" ? (input.checked ? "on" : "") : input.value;
         }
-        for (const [key, kinds] of Object.entries(GOES_WITH)) {
-            if (key in texts && !kinds.includes(texts.kind)) { texts[key] = ""; }
+        for (const field of first.fields) {
+            if (field.name in texts && !field.kinds.includes(texts.kind)) { texts[field.name] = ""; }
         }
         // A pause is no version: a form in which it was not changed leaves it as it is now.
         if (!touched.has("paused")) { delete texts.paused; }
@@ -62,13 +46,13 @@
 
     function drawKind() {
         const kind = inputs.get("kind").value;
-        const [label, example, hint] = VALUES[kind] || VALUES.json;
-        text(byId("h-value"), hint);
-        text(form.querySelector("label[for=f-value]"), label);
-        attribute(inputs.get("value"), "placeholder", example);
-        for (const [key, kinds] of Object.entries(GOES_WITH)) {
-            const place = form.querySelector(`[data-field="${key}"]`);
-            if (place) { place.hidden = !kinds.includes(kind); }
+        const one = first.kinds[kind] || first.kinds.json;
+        text(byId("h-value"), one.hint);
+        text(form.querySelector("label[for=f-value]"), one.value);
+        attribute(inputs.get("value"), "placeholder", one.example);
+        for (const field of first.fields) {
+            const place = form.querySelector(`[data-field="${field.name}"]`);
+            if (place) { place.hidden = !field.kinds.includes(kind); }
         }
     }
 
