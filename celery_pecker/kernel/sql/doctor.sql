@@ -17,14 +17,15 @@ from clock
 -- prepared and forgotten, replication slots. Without the role pg_read_all_stats, sessions
 -- of other roles have no times.
 with {clock}
-select held.what, held.who, held.versions, {us(held.since)} as since
+select held.what, held.who, held.versions, {us(held.since)} as since, held.key
 from clock,
     lateral (
         select 'session ' || session.pid as what,
                concat_ws(', ', session.usename, nullif(session.application_name, ''),
                          session.state) as who,
                greatest(age(session.backend_xmin), age(session.backend_xid)) as versions,
-               clock.now - session.xact_start as since
+               clock.now - session.xact_start as since,
+               session.pid || '.' || {us(session.backend_start)} as key
         from pg_stat_activity as session
         where session.pid <> pg_backend_pid()
             and session.datname = current_database()
@@ -33,13 +34,13 @@ from clock,
             and session.backend_type <> 'autovacuum worker'
         union all
         select 'prepared transaction ' || prepared.gid, prepared.owner,
-               age(prepared.transaction), clock.now - prepared.prepared
+               age(prepared.transaction), clock.now - prepared.prepared, ''
         from pg_prepared_xacts as prepared
         where prepared.database = current_database()
         union all
         select 'replication slot ' || slot.slot_name,
                case when slot.active then 'active' else 'inactive' end,
-               greatest(age(slot.xmin), age(slot.catalog_xmin)), null
+               greatest(age(slot.xmin), age(slot.catalog_xmin)), null, ''
         from pg_replication_slots as slot
         where slot.xmin is not null
     ) as held

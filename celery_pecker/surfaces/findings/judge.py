@@ -41,6 +41,8 @@ class XminHolder:
     who: str
     versions: int | None
     since_us: int | None
+    key: str = ""
+    """Of a session what no other has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +148,16 @@ def snapshots(holders: Sequence[XminHolder], vacuums: bool) -> Finding:
         return ok("held snapshots", "none older than a minute")
     since = "" if worst.since_us is None else f" for {worst.since_us / SECOND:.0f} s"
     text = f"{worst.what} ({worst.who}) holds back the clean-up of dead rows{since}"
-    advice = f"end it, or see that it ends: {SNAPSHOTS}"
-    if worst.since_us is not None and worst.since_us > HELD_LONG_US:
-        return fail("held snapshots", text, advice)
-    return warn("held snapshots", text, advice)
+    judged = (
+        fail if worst.since_us is not None and worst.since_us > HELD_LONG_US else warn
+    )
+    return judged(
+        "held snapshots",
+        text,
+        f"end it, or see that it ends: {SNAPSHOTS}",
+        act="end" if worst.key else "",
+        about=worst.key,
+    )
 
 
 def table(facts: Table) -> Finding:

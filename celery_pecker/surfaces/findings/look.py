@@ -59,6 +59,7 @@ def look(project: Project, since: Mapping[str, int] | None = None) -> Report:
         since: when a look before found what it found, by its check.
 
     """
+    project.look_again()
     findings: list[Finding] = []
     totals = None
     with ThreadPoolExecutor(1, "pecker-look") as thread:
@@ -68,7 +69,7 @@ def look(project: Project, since: Mapping[str, int] | None = None) -> Report:
             findings += hosts.examine(project)
             findings += postgres.examine(project)
             if not any(one.check == "database" for one in findings):
-                totals = project.overview.totals()
+                totals = project.totals
             findings += broker.judged(project, replies.result())
         except PeckerError as error:  # what code declares, or settings say
             findings.append(fail("settings", str(error), "mend it, and restart"))

@@ -20,10 +20,14 @@ TITLES = {
     "database": "PostgreSQL cannot be used",
     "schema": "The tables are not up to date",
     "rights": "A right is missing",
+    "owner": "The schema belongs to another app",
+    "table": "A table needs care",
     "locks": "Rows are locked",
     "held snapshots": "A transaction holds back the clean-up",
     "broker": "The broker is away",
     "redis writes": "Redis takes no messages",
+    "redis eviction": "Redis may drop queues",
+    "workers": "No worker answers",
     "schedulers": "No scheduler is alive",
     "clock step": "The clock of the database stepped back",
     "clock": "Clocks differ",
@@ -43,7 +47,9 @@ TITLES = {
     "observers parked": "Parked observers",
     "observers hosts": "Hosts of observers died",
 }
-"""What stands above a finding, by the beginning of its check."""
+"""What stands above a finding that is wrong, by the beginning of its check."""
+SURE = ("paused", "held snapshots", "workers")
+"""What has the same title where it is only worth a look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +83,10 @@ class Finding:
     @property
     def title(self) -> str:
         """Return what people call it."""
+        if self.grade is not Grade.FAIL and self.check not in SURE:
+            return self.check
         known = (words for name, words in TITLES.items() if self.check.startswith(name))
-        wrong = self.grade is Grade.FAIL or self.check == "paused"
-        return next(known, self.check) if wrong else self.check
+        return next(known, self.check)
 
 
 def ok(check: str, text: str) -> Finding:

@@ -16,6 +16,7 @@ from celery_pecker.surfaces.findings import judge, symptoms
 from celery_pecker.surfaces.findings.model import Finding, fail, ok, warn
 from celery_pecker.surfaces.findings.pace import undelivered
 from celery_pecker.surfaces.findings.project import Project
+from celery_pecker.surfaces.views.phrases import span
 
 ALL = ("delete", "insert", "select", "update")
 DELIVERED_WITHIN = 60.0
@@ -29,6 +30,8 @@ NEEDED = {
 """The rights of a scheduler: docs/how-to/rights-and-migrations.md."""
 
 
+SILENT_US = 8 * SECOND
+"""A scheduler shows life every five seconds."""
 CELERYS = "celery.backend_cleanup"
 """The entry that Celery adds to each app: it alone asks for no scheduler."""
 
@@ -146,6 +149,16 @@ def _schedulers(project: Project) -> Iterator[Finding]:
             "none is alive" + (": nothing that is scheduled runs" if scheduled else ""),
             "start one: celery -A proj beat -S pecker, or a worker with"
             " pecker_worker = {'scheduler'}",
+        )
+        return
+    totals = project.totals
+    silent_us = totals.now_us - max(one.seen_us for one in living)
+    if totals.overdue and silent_us > SILENT_US:
+        yield fail(
+            "schedulers",
+            f"none has shown life for {span(silent_us)}, and entries are overdue",
+            "see whether they run, and reach the database from where they are",
+            since_us=totals.now_us - silent_us,
         )
         return
     text = ", ".join(f"{one.kind} on {one.host} ({one.version})" for one in living)

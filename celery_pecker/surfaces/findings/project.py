@@ -24,7 +24,7 @@ from celery_pecker.schedules import ScheduleRow, Schedules
 from celery_pecker.schedules.declarations import BeatSchedule, entries
 from celery_pecker.schedules.engine.model import Entry, Row, RunMode
 from celery_pecker.schedules.engine.repository import CHUNK, Repository
-from celery_pecker.schedules.overview import Overview
+from celery_pecker.schedules.overview import Overview, Totals
 from celery_pecker.surfaces.views.phrases import count
 
 NAMED = 3
@@ -77,9 +77,14 @@ class Project:
         """The stored schedules of the app."""
         return Schedules(self.app)
 
-    @property
+    @cached_property
+    def totals(self) -> Totals:
+        """The figures of all entries, of this look."""
+        return self.overview.totals()
+
+    @cached_property
     def stored(self) -> Sequence[ScheduleRow]:
-        """The stored schedules that are there."""
+        """The stored schedules that are there, in this look."""
         return self.schedules.list(limit=MOST)
 
     @property
@@ -109,6 +114,11 @@ class Project:
         to = user_code.call(f"routing {task}", none, route, {**options}, task)
         queue = to.get("queue", "")
         return str(getattr(queue, "name", queue))
+
+    def look_again(self) -> None:
+        """Forget what is read once in a look."""
+        for name in ("totals", "stored"):
+            vars(self).pop(name, None)
 
     def close(self) -> None:
         """Close the connections that were needed."""

@@ -135,7 +135,7 @@ def found_by(database: Database, kind: Kind) -> Sequence[Subject]:
 
 
 def _entries(project: Project) -> Iterator[Finding]:
-    overview, totals = project.overview, project.overview.totals()
+    overview, totals = project.overview, project.totals
     timed = {
         name: one
         for name, one in project.declared.items()
@@ -196,13 +196,12 @@ def _entries(project: Project) -> Iterator[Finding]:
             " active_queues",
             opens=TROUBLE,
         )
-    if totals.unreadable:
-        bad = [one for one in project.stored if one.problem is not None]
+    bad = [one for one in project.stored if one.problem is not None]
+    if many := max(totals.unreadable, len(bad)):
         first = f": {bad[0].name!r}: {bad[0].problem}" if bad else ""
         yield fail(
             "unreadable",
-            f"{plural(totals.unreadable, 'stored schedule')} cannot be read, and not"
-            f" run{first}",
+            f"{plural(many, 'stored schedule')} cannot be read, and not run{first}",
             "set it again: celery -A proj pecker set",
             opens=TROUBLE,
         )

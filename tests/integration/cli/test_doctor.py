@@ -92,7 +92,7 @@ def test_what_is_wrong_in_the_database_is_found(line: Line, dsn: str) -> None:
         )
         lacking = grades(line, code=1)["rights"]
         assert lacking[0] == "fail"
-        assert "lacks delete, insert, update on pecker_alarm" in lacking[1]
+        assert "lacks delete, insert, update on pecker_a" in lacking[1]
         assert "pecker_tasks" in lacking[1]
         assert "pecker_migrations" not in lacking[1]
     finally:
