@@ -94,7 +94,7 @@ GUARDS = (
     ),
     Guard(
         "stored: a grid that only ends counts from its row",
-        "    after = following(recurrence, seen_us, now_us)\n",
+        "    after = following(entry, seen_us, now_us)\n",
         "    after = lambda last_us: recurrence.next(last_us, now_us)\n",
         f"{RULES}::test_after_an_outage_the_last_slot_before_the_end_runs",
     ),

@@ -14,7 +14,7 @@ from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.schedules.engine.model import NEVER_US, StoredSchedule
 from celery_pecker.schedules.stored import schedule_json
 from celery_pecker.schedules.stored.model import Definition
-from celery_pecker.schedules.stored.timings import Timings, following
+from celery_pecker.schedules.stored.timings import Timings
 from tests.unit.stored_schedules.documents import DOCUMENTS, START
 
 APP = Celery("x", set_as_current=False)
@@ -108,8 +108,8 @@ def test_instants_go_forward_and_stay_within(
     )
     at_us = last_us
     for _ in range(5):
-        next_us = following(one, at_us, at_us)
-        assert next_us == following(other, at_us, at_us)
+        next_us = one.next(at_us, at_us)
+        assert next_us == other.next(at_us, at_us)
         assert next_us > at_us
         if next_us >= NEVER_US:
             break

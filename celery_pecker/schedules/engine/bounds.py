@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from celery_pecker.schedules.engine.model import NEVER_US, Recurrence
+from celery_pecker.schedules.engine.model import NEVER_US, Entry, Recurrence
 
 
 def latest(anchor_us: int, period_us: int, now_us: int) -> int:
@@ -71,21 +71,21 @@ class Bounded:
         return next_us
 
 
-def following(
-    recurrence: Recurrence, seen_us: int, now_us: int
-) -> Callable[[int], int]:
+def following(entry: Entry, seen_us: int, now_us: int) -> Callable[[int], int]:
     """Return what gives the first slot after an instant, be that a slot or not.
 
     A grid without a start counts from the last slot, which only the row knows: after an
     instant between two slots comes the next of that grid.
     """
-    inner = recurrence.inner if isinstance(recurrence, Bounded) else recurrence
+    inner = entry.recurrence
+    if isinstance(inner, Bounded):
+        inner = inner.inner
     if not isinstance(inner, Grid) or inner.start_us is not None:
-        return lambda last_us: recurrence.next(last_us, now_us)
+        return lambda last_us: entry.next(last_us, now_us)
     period_us = inner.period_us
 
     def on_grid(last_us: int) -> int:
         slot_us = last_us - (last_us - seen_us) % period_us
-        return recurrence.next(slot_us, now_us)
+        return entry.next(slot_us, now_us)
 
     return on_grid

@@ -37,7 +37,7 @@ def claim_request(
     if recurrence is None:
         return ClaimRequest(entry=entry, ahead_us=ahead_us)
 
-    after = following(recurrence, seen_us, now_us)
+    after = following(entry, seen_us, now_us)
 
     passed = 0
     if seen_us > now_us + ahead_us:  # the clock stepped back: count from now

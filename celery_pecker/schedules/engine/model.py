@@ -95,6 +95,12 @@ class Entry:
     edit: int = 0
     """The transaction in which a stored schedule was last edited."""
 
+    def next(self, last_us: int, now_us: int) -> int:
+        """Return the first slot after the last; NEVER_US: there is none."""
+        if self.recurrence is not None:
+            return self.recurrence.next(last_us, now_us)
+        return last_us + (self.period_us or NEVER_US)
+
 
 @dataclass(slots=True, kw_only=True)
 class Slot:

@@ -55,9 +55,9 @@ def decide(
     timeout_us = entry.policy.timeout_us
     if timeout_us is None:
         return Send(None)
-    next_us = _next(entry, asked, now_us)
-    if next_us is None:
+    if entry.recurrence is not None and entry.recurrence.is_polled:
         return Drop("asked for, but it is not known when its next slot comes")
+    next_us = entry.next(asked.executed_us, now_us)
     return _between(asked, next_us, timeout_us, busy_us=busy_us, now_us=now_us)
 
 
@@ -75,12 +75,3 @@ def _between(
     if 2 * (ends_us - now_us) < whole_us or ends_us <= now_us:
         return Wait()
     return Send(ends_us)
-
-
-def _next(entry: Entry, asked: RequestedRun, now_us: int) -> int | None:
-    if entry.period_us is not None:
-        return asked.executed_us + entry.period_us
-    recurrence = entry.recurrence
-    if recurrence is None or recurrence.is_polled:
-        return None
-    return recurrence.next(asked.executed_us, now_us)

@@ -106,11 +106,10 @@ class StoredInstants:
 
     def _due(self, slot: StoredSlot, row: StoredSchedule, now_us: int) -> int:
         with user_code.no_exit(f"stored schedule {row.name!r}"):
-            recurs = self._timings.of_row(row).recurrence
-            if recurs is None or recurs.is_polled:
+            entry = self._timings.of_row(row)
+            if entry.recurrence is None or entry.recurrence.is_polled:
                 return NEVER_US
-            after = following(recurs, slot.executed_us, now_us)
-            return after(slot.executed_us)
+            return following(entry, slot.executed_us, now_us)(slot.executed_us)
 
 
 class Parked:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from celery_pecker.schedules.engine import bounds, misfire
 from celery_pecker.schedules.engine.bounds import latest
 from celery_pecker.schedules.engine.model import Entry
-from celery_pecker.schedules.stored.timings import following
 
 RECENT_US = 60_000_000
 """How far back a run is asked for at most. Schedulers give it up five minutes after its
@@ -73,8 +72,8 @@ def renamed(old: Entry, new: Entry, hot: Hot, taken_us: int) -> Anchor:
     (a jitter, a splay), or lie before the last slot that the new name had
     (``taken_us``), as which they would pass: then what is due is asked for.
     """
-    first_us = following(new, hot.executed_us, hot.now_us)
-    same = first_us == following(old, hot.executed_us, hot.now_us)
+    first_us = new.next(hot.executed_us, hot.now_us)
+    same = first_us == old.next(hot.executed_us, hot.now_us)
     if same and first_us > taken_us:
         return Anchor(hot.executed_us)
     due = [] if hot.paused else due_slots(old, hot)
@@ -97,14 +96,7 @@ def period_of(entry: Entry) -> int | None:
 def due_slots(entry: Entry, hot: Hot) -> list[int]:
     """Return the slots that are due and still run, oldest first, as a claim would."""
     period_us, now_us = entry.period_us, hot.now_us
-
-    if entry.recurrence is not None:
-        after = bounds.following(entry.recurrence, hot.executed_us, now_us)
-    else:
-
-        def after(last_us: int) -> int:
-            return following(entry, last_us, now_us)
-
+    after = bounds.following(entry, hot.executed_us, now_us)
     first_us = after(hot.executed_us)
     if first_us > now_us:
         return []

@@ -14,7 +14,7 @@ from celery_pecker.schedules.engine.model import NEVER_US, Entry
 from celery_pecker.schedules.stored import anchor
 from celery_pecker.schedules.stored.model import Definition, ScheduleRow
 from celery_pecker.schedules.stored.rows import DOCUMENTS, Current, Reading, in_utc
-from celery_pecker.schedules.stored.timings import Timings, following
+from celery_pecker.schedules.stored.timings import Timings
 
 RIVALS = 10
 """How often a name may appear between two statements of ours before it is an error."""
@@ -189,7 +189,7 @@ class EditPlanner:
         period_us = anchor.period_of(entry)
         if period_us is not None and current.there and not wanted.once:
             after_us = latest(current.executed_us or after_us, period_us, after_us)
-        next_us = following(entry, after_us, after_us)
+        next_us = entry.next(after_us, after_us)
         if next_us >= NEVER_US:
             field = "schedule" if wanted.end is None else "end"
             now = from_us(current.now_us).isoformat()

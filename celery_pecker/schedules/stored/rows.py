@@ -13,7 +13,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.engine.model import NEVER_US, Entry
 from celery_pecker.schedules.stored.checks import check_running, check_task
 from celery_pecker.schedules.stored.model import BY_CODE, Definition, ScheduleRow
-from celery_pecker.schedules.stored.timings import Timings, following
+from celery_pecker.schedules.stored.timings import Timings
 
 PARTS = tuple(one.name for one in fields(Definition))
 DOCUMENTS = ("args", "kwargs", "options", "schedule", "policies")
@@ -145,7 +145,7 @@ class Reading:
 
 
 def _next(entry: Entry, executed_us: int, now_us: int) -> datetime | None:
-    next_us = following(entry, executed_us, now_us)
+    next_us = entry.next(executed_us, now_us)
     return None if next_us >= NEVER_US else from_us(next_us)
 
 

@@ -204,13 +204,6 @@ class Timings:
         return checked
 
 
-def following(entry: Entry, last_us: int, now_us: int) -> int:
-    """Return the first slot after the last; NEVER_US: there is none."""
-    if entry.recurrence is None:
-        return last_us + (entry.period_us or NEVER_US)
-    return entry.recurrence.next(last_us, now_us)
-
-
 def next_runs(
     entry: Entry, after_us: int, count: int, *, last_us: int | None = None
 ) -> list[datetime]:
@@ -223,7 +216,7 @@ def next_runs(
     if entry.period_us is not None and last_us is not None:
         at_us = max(latest(last_us, entry.period_us, after_us), last_us)
     while len(runs) < count:
-        at_us = following(entry, at_us, at_us)
+        at_us = entry.next(at_us, at_us)
         if at_us >= NEVER_US:
             break
         runs.append(from_us(at_us))
