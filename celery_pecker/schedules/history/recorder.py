@@ -16,6 +16,8 @@ import uuid
 from array import array
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.database import Database
@@ -29,35 +31,20 @@ REPORTS = 120
 """Reports on a page, where its slots have several each."""
 
 
+@dataclass(slots=True)
 class ReportPage:
     """Reports of one entry in one era; arrays, because thousands of pages are open."""
 
-    __slots__ = (
-        "at",
-        "due",
-        "epoch",
-        "era",
-        "first_us",
-        "last_us",
-        "name",
-        "report",
-        "slots",
-        "written",
-    )
-
-    def __init__(self, name: str, era: int, first_us: int) -> None:
-        self.name = name
-        self.era = era
-        self.first_us = first_us
-        """Names the page together with name and era."""
-        self.last_us = first_us
-        self.due = array("q")
-        self.epoch = array("q")
-        self.at = array("q")
-        self.report = array("h")
-        self.slots = 0
-        self.written = False
-        """Whether the table has it, in part at least."""
+    name: str
+    era: int
+    first_us: int
+    """Names the page together with name and era."""
+    last_us: int
+    due: array[int] = field(default_factory=partial(array, "q"))
+    epoch: array[int] = field(default_factory=partial(array, "q"))
+    at: array[int] = field(default_factory=partial(array, "q"))
+    report: array[int] = field(default_factory=partial(array, "h"))
+    slots: int = 0
 
     @property
     def full(self) -> bool:
@@ -221,7 +208,7 @@ class Recorder:
             if era == old.era:
                 # A late report on an old slot must not take an old page's place.
                 first_us = max(due_us, old.first_us + 1)
-        page = self._open[name] = ReportPage(name, era, first_us)
+        page = self._open[name] = ReportPage(name, era, first_us, first_us)
         begun = self._begun.get(name, self._spare) + 1
         self._begun[name] = begun
         if begun >= self._spare:
