@@ -5,8 +5,7 @@
                    bare TypeError
 ``policies``       what stands under the key ``pecker`` of an entry
 ``reading``        both together: the entries that a scheduler works with
-``task_entries``   entries that stand beside their task's code
-``duplicates``     two different entries of one name
+``task_entries``   entries that stand beside their task's code; two of one name
 ``beat_schedule``  Celery's own scheduler, which reads all of it
 =================  ========================================================
 
@@ -22,11 +21,12 @@ from celery_pecker.schedules.declarations.beat_schedule import (
     PeckerEntry,
     other_scheduler,
 )
-from celery_pecker.schedules.declarations.duplicates import (
+from celery_pecker.schedules.declarations.task_entries import (
+    add_entries,
+    add_entry,
     record_duplicates,
     refuse_duplicates,
 )
-from celery_pecker.schedules.declarations.task_entries import add_entries, add_entry
 from celery_pecker.schedules.declarations.validation import (
     KEYS,
     check_beat_schedule,

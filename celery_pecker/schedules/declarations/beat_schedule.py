@@ -12,8 +12,10 @@ from typing import Any
 
 from celery.beat import ScheduleEntry, Scheduler
 
-from celery_pecker.schedules.declarations.duplicates import refuse_duplicates
-from celery_pecker.schedules.declarations.task_entries import add_entries
+from celery_pecker.schedules.declarations.task_entries import (
+    add_entries,
+    refuse_duplicates,
+)
 from celery_pecker.schedules.declarations.validation import check_beat_schedule
 
 

@@ -1,16 +1,100 @@
-"""Entries that stand beside their task: an app's ``beat_schedule`` has them too."""
+"""Entries that stand beside their task, and two different entries of one name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
+from celery import Celery
 from celery.beat import ScheduleEntry
+from celery.schedules import BaseSchedule, solar
 
-from celery_pecker.schedules.declarations.duplicates import (
-    is_same_entry,
-    note_duplicate,
-)
+from celery_pecker.kernel.errors import Misconfigured
+
+_KEY = "_pecker_duplicates"
+
+
+def record_duplicates() -> None:
+    """Remember when ``add_periodic_task`` replaces an entry by a different one.
+
+    Celery lets the second silently win. Called once by the command line, before the
+    app is loaded; it only looks on.
+    """
+    celery: Any = Celery  # what it has no event for is not in its types either
+    original = celery._add_periodic_task  # noqa: SLF001
+    if getattr(original, "watches", False):
+        return
+
+    def watching(
+        self: Any, key: str, entry: Mapping[str, Any], name: str | None = None
+    ) -> None:
+        before = self._conf.beat_schedule.get(key)
+        if before is not None and not is_same_entry(before, entry):
+            note_duplicate(self, key)
+        original(self, key, entry, name=name)
+
+    watching.watches = True  # type: ignore[attr-defined]
+    celery._add_periodic_task = watching  # noqa: SLF001
+
+
+def note_duplicate(app: Any, name: str) -> None:
+    """Remember that the app has two different entries of that name."""
+    app.__dict__.setdefault(_KEY, []).append(name)
+
+
+def refuse_duplicates(app: Celery) -> None:
+    """Refuse an app in which two different entries have one name."""
+    duplicates = app.__dict__.get(_KEY, [])
+    if duplicates:
+        message = (
+            f"beat_schedule has two different entries named {duplicates[0]!r}: the"
+            " second would silently replace the first; give one of them another name"
+        )
+        raise Misconfigured(message)
+
+
+def is_same_entry(
+    one: Mapping[str, Any] | ScheduleEntry, other: Mapping[str, Any] | ScheduleEntry
+) -> bool:
+    """Return whether both would send the same message at the same instants."""
+    first, second = _compared(one), _compared(other)
+    return _same_schedule(first.pop("schedule"), second.pop("schedule")) and all(
+        first[key] == second[key] or repr(first[key]) == repr(second[key])
+        for key in first
+    )
+
+
+def _compared(entry: Mapping[str, Any] | ScheduleEntry) -> dict[str, Any]:
+    fields = vars(entry) if isinstance(entry, ScheduleEntry) else dict(entry)
+    return {
+        "schedule": fields.get("schedule"),
+        "relative": bool(fields.get("relative")),
+        "task": fields.get("task"),
+        "args": [*(fields.get("args") or ())],
+        "kwargs": dict(fields.get("kwargs") or {}),
+        "options": dict(fields.get("options") or {}),
+        "pecker": fields.get("pecker"),
+    }
+
+
+def _same_schedule(one: object, other: object) -> bool:
+    """Compare schedules; BaseSchedule's own ``==`` knows no fields of subclasses."""
+    if isinstance(one, (int, float)):
+        one = timedelta(seconds=one)
+    if isinstance(other, (int, float)):
+        other = timedelta(seconds=other)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, BaseSchedule) and not isinstance(one, solar):
+        return _fields(one) == _fields(other)
+    return one == other
+
+
+def _fields(schedule: object) -> dict[str, object]:
+    derived = {"_app", "tz", "utc_enabled"}
+    return {key: it for key, it in vars(schedule).items() if key not in derived}
+
 
 _TIED = "_pecker_tied"
 _OWN = "_pecker_beat_schedule"
