@@ -3,8 +3,8 @@
 =================  ========================================================
 ``validation``     what is refused before Celery itself would answer with a
                    bare TypeError
-``policies``       what stands under the key ``pecker`` of an entry
-``reading``        both together: the entries that a scheduler works with
+``reading``        the entries that a scheduler works with, and what stands
+                   under the key ``pecker`` of one
 ``task_entries``   entries that stand beside their task's code; two of one name
 ``beat_schedule``  Celery's own scheduler, which reads all of it
 =================  ========================================================
@@ -35,8 +35,12 @@ from celery_pecker.schedules.declarations.validation import (
 )
 
 if TYPE_CHECKING:
-    from celery_pecker.schedules.declarations.policies import POLICIES, STORED, policy
-    from celery_pecker.schedules.declarations.reading import entries
+    from celery_pecker.schedules.declarations.reading import (
+        POLICIES,
+        STORED,
+        entries,
+        policy,
+    )
 
 __all__ = [
     "KEYS",
@@ -59,5 +63,5 @@ __all__ = [
 # With these come the calendars, which only schedules need.
 __getattr__, __dir__ = _lazy_names(
     globals(),
-    {"policies": ("POLICIES", "STORED", "policy"), "reading": ("entries",)},
+    {"reading": ("POLICIES", "STORED", "entries", "policy")},
 )
