@@ -141,7 +141,7 @@ class ManualPecker:
         self.stored: StoredSync | None = None
         if definitions is not None:
             self.stored = StoredSync(
-                *(agenda, repository.stored, timekeeper, definitions),
+                *(agenda, repository, timekeeper, definitions),
                 every=pace.follow_every,
             )
         pending = PendingWrites(repository)

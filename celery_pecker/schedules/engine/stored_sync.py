@@ -27,14 +27,17 @@ from celery_pecker.schedules.engine.model import (
     Entry,
     StoredSchedule,
 )
-from celery_pecker.schedules.engine.stored_rows import DefinitionPage, StoredRows
+from celery_pecker.schedules.engine.repository import (
+    CHUNK,
+    DefinitionPage,
+    Repository,
+)
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
 
 logger = logging.getLogger("celery_pecker.beat")
 
 COMPARE_US = 3_600 * SECOND
 """After so long without a look all are read again."""
-CHUNK = 1_000
 BUILT = 20_000
 """Messages of stored schedules that are kept built."""
 AHEAD_US = 60 * SECOND
@@ -71,7 +74,7 @@ class StoredSync:
     def __init__(
         self,
         agenda: Agenda,
-        rows: StoredRows,
+        rows: Repository,
         timekeeper: Timekeeper,
         definitions: Definitions,
         *,

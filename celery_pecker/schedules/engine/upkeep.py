@@ -174,7 +174,7 @@ class Upkeep:
 
     def _take_over(self, names: list[str]) -> None:
         """Let code's definition count where a stored one did."""
-        taken = self._repository.stored.take_over(names, term=TERM) if names else []
+        taken = self._repository.take_over(names, term=TERM) if names else []
         if taken:
             logger.warning(
                 "pecker: %d stored schedules are declared by code, which counts from"
@@ -187,9 +187,9 @@ class Upkeep:
         """Let stored definitions count whose name no living code declares any more."""
         if self._stored is None:
             return
-        names = self._repository.stored.read_abandoned()
+        names = self._repository.read_abandoned()
         entries = self._stored.read(names) if names else []
-        taken_back = self._repository.stored.give_back(entries) if entries else []
+        taken_back = self._repository.give_back(entries) if entries else []
         if taken_back:
             logger.warning(
                 "pecker: %d stored schedules are declared by no code any more, and"

@@ -38,7 +38,7 @@ from celery_pecker.schedules.engine.model import (
     Recurrence,
     StoredSchedule,
 )
-from celery_pecker.schedules.engine.stored_rows import StoredRows
+from celery_pecker.schedules.engine.repository import Repository
 from celery_pecker.schedules.engine.upkeep import TERM
 from celery_pecker.schedules.recurrence import RETRY
 from celery_pecker.schedules.stored.timings import Timings
@@ -55,7 +55,7 @@ REMEMBERED = 3_600.0
 class StoredInstants:
     """The first slots after the last ones, worked out once for each last slot."""
 
-    def __init__(self, app: Celery, rows: StoredRows) -> None:
+    def __init__(self, app: Celery, rows: Repository) -> None:
         self._timings = Timings(app)
         self._rows = rows
         self._known: dict[str, tuple[StoredSlot, int]] = {}
@@ -207,9 +207,7 @@ class Alarms:
                 slack=SLACK,
                 term=TERM,
                 instants=Instants(app, beat_schedule),
-                stored=StoredInstants(
-                    app, StoredRows(self.databases[0], local=False, now=lambda: None)
-                ),
+                stored=StoredInstants(app, Repository(self.databases[0], holder)),
                 declares=beat_schedule.schedule.__contains__,
                 shut=shut or frozenset,
                 held=held,

@@ -122,7 +122,7 @@ def compose(
         app, claimant.beat_schedule, timeout=settings.broker_timeout
     )
     stored = StoredSync(
-        *(claimant.agenda, repository.stored, timekeeper),
+        *(claimant.agenda, repository, timekeeper),
         Definitions(app, destination, note_other_definitions),
         every=pace.follow_every,
     )
