@@ -144,7 +144,8 @@ class ManualPecker:
                 *(agenda, repository, timekeeper, definitions),
                 every=pace.follow_every,
             )
-        pending = PendingWrites(repository)
+        recording = _History(Recorder(holder, history), self._database)
+        pending = PendingWrites(repository, timekeeper, recording)
         self.service = Service(
             agenda,
             repository,
@@ -160,7 +161,6 @@ class ManualPecker:
             gate or OpenGate(),
             pace=pace,
             stored=self.stored,
-            history=_History(Recorder(holder, history), self._database),
         )
         try:
             self.turn()

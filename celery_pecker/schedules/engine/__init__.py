@@ -9,6 +9,6 @@
 says when to wake and ``timekeeper`` what time it is; ``repository`` speaks to the
 tables, ``sending`` to the broker; ``upkeep`` looks after what no wake-up shows,
 ``stored_sync`` follows stored schedules, ``requested_runs`` takes runs that people ask
-for (``request_timing`` decides), ``pending_writes`` keeps what is still to be written;
-``reporting`` says what was done; ``service`` does one step of it all in order.
+for (``request_timing`` decides), ``pending_writes`` keeps what is still to be written
+and says what was done; ``service`` does one step of it all in order.
 """

@@ -1,4 +1,4 @@
-"""What became of slots, until the history and the table have it.
+"""What became of slots, until the history, the table and the log have it.
 
 Misses and confirmations are written at once, chunk by chunk: an unconfirmed slot is
 sent again by others, and a miss that is not written is forgotten with the process.
@@ -6,21 +6,36 @@ sent again by others, and a miss that is not written is forgotten with the proce
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
-from celery_pecker.schedules.engine.model import Slot
+from celery_pecker import signals
+from celery_pecker.kernel.lease import SECOND
+from celery_pecker.schedules.engine.model import ClaimedSlot, ClaimRequest, Slot
 from celery_pecker.schedules.engine.publishing import NONE, Errors
 from celery_pecker.schedules.engine.repository import CHUNK, Repository
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.engine.timekeeper import Timekeeper
+from celery_pecker.schedules.history import Historian, NoHistory, Report
+
+logger = logging.getLogger("celery_pecker.beat")
 
 
 class PendingWrites:
     """What one replica has still to report and to write of its slots."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        timekeeper: Timekeeper,
+        history: Historian | None = None,
+    ) -> None:
         self._repository = repository
+        self._timekeeper = timekeeper
+        self._history = history or NoHistory()
+        self._held: dict[str, int] = {}
+        """Slots that a gate holds back, each reported once."""
         self._reports: list[tuple[Sequence[Slot], Report, Errors]] = []
         self._missed: Counter[str] = Counter()
         self._confirmed: list[tuple[str, int]] = []
@@ -57,10 +72,26 @@ class PendingWrites:
         """Confirm these: no replica sends them again."""
         self._confirmed += [(s.entry.name, s.epoch) for s in slots if s.kept]
 
-    def take_reports(self) -> list[tuple[Sequence[Slot], Report, Errors]]:
-        """Return the reports that were not taken yet."""
+    def report(self) -> None:
+        """Hand on what became of slots: a thousand take a millisecond."""
         reports, self._reports = self._reports, []
-        return reports
+        at_us, note = self._timekeeper.now_us(), self._history.note
+        for slots, report, errors in reports:
+            for slot in slots:
+                name = slot.entry.name
+                error = errors.get(name, "")
+                note(name, slot.due_us, slot.era, slot.epoch, at_us, report, error)
+
+    def held(self, name: str, slot: tuple[int, int], now_us: int) -> None:
+        """Report once that a gate holds back a slot, as (due_us, era)."""
+        due_us, era = slot
+        if self._held.get(name) != due_us:
+            self._held[name] = due_us
+            self._history.note(name, due_us, era, 0, now_us, Report.HELD)
+
+    def idle(self, until: float) -> None:
+        """Allow what may wait: nothing is due before that moment."""
+        self._history.allow(until)
 
     def write(self) -> None:
         """Write what the table is to have; what could not be written is kept."""
@@ -75,3 +106,43 @@ class PendingWrites:
         while self._confirmed:
             self._repository.confirm(self._confirmed[:CHUNK])
             del self._confirmed[:CHUNK]
+
+    def woke(
+        self,
+        due: int,
+        wanted: Sequence[ClaimRequest],
+        won: Sequence[ClaimedSlot],
+        outcome: tuple[int, int],
+        moments: tuple[float, float],
+    ) -> None:
+        """Report one claim: (published, missed), and when it was (sent, answered).
+
+        The log record has what was claimed as its ``wanted``, for filters that drop the
+        lines of some entries.
+        """
+        (published, missed), (sent, claimed) = outcome, moments
+        now, at_us = self._timekeeper.now(), self._timekeeper.at_us
+        first_us = min((win.due_us for win in won), default=None)
+        late_us = 0 if first_us is None else max(at_us(now) - first_us, 0)
+        woke = signals.Woke(
+            due=due,
+            won=len(won),
+            published=published,
+            missed=sum(win.passed for win in won) + missed,
+            claim_seconds=claimed - sent,
+            publish_seconds=now - claimed,
+            lateness_seconds=late_us / SECOND,
+        )
+        logger.info(
+            "pecker: woke, due=%d won=%d published=%d missed=%d"
+            " claim=%.1fms publish=%.1fms late=%.1fms",
+            woke.due,
+            woke.won,
+            woke.published,
+            woke.missed,
+            woke.claim_seconds * 1e3,
+            woke.publish_seconds * 1e3,
+            woke.lateness_seconds * 1e3,
+            extra={"wanted": wanted},
+        )
+        signals.woke.send(woke)

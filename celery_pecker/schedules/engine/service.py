@@ -28,14 +28,12 @@ from celery_pecker.schedules.engine.agenda import Agenda
 from celery_pecker.schedules.engine.claims import slot_of
 from celery_pecker.schedules.engine.model import ClaimedSlot, ClaimRequest, Entry, Slot
 from celery_pecker.schedules.engine.pending_writes import PendingWrites
-from celery_pecker.schedules.engine.reporting import Reporting
 from celery_pecker.schedules.engine.repository import CHUNK, Repository
 from celery_pecker.schedules.engine.requested_runs import RequestedRuns
 from celery_pecker.schedules.engine.sending import Sending
 from celery_pecker.schedules.engine.stored_sync import StoredSync
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
 from celery_pecker.schedules.engine.upkeep import Upkeep, UpkeepPace
-from celery_pecker.schedules.history import Historian, NoHistory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +111,6 @@ class Service:
         *,
         pace: UpkeepPace,
         stored: StoredSync | None = None,
-        history: Historian | None = None,
         held: Callable[[], Collection[str]] = frozenset,
     ) -> None:
         """Take the parts, of which `sending` and `stored` have the same timekeeper."""
@@ -125,7 +122,6 @@ class Service:
         self._gate = gate
         self._stored = stored
         self._timeout = pace.timeout
-        self._reporting = Reporting(agenda, pending, timekeeper, history or NoHistory())
         self._upkeep = Upkeep(
             agenda,
             repository,
@@ -195,9 +191,10 @@ class Service:
         loaded = self._stored is None or self._stored.loaded
         if not self._ready and loaded:
             self._ready = True
-            self._reporting.ready(self._repository.holder)
+            holder = self._repository.holder
+            logger.info("pecker: ready, %d entries, holder %s", self.entries, holder)
         self._sending.retry(self._time.now_us())
-        self._reporting.report_slots()
+        self._pending.report()
         return not self._sending.waiting
 
     def _fire_all(self) -> None:
@@ -229,7 +226,8 @@ class Service:
             if entry.name in unready or not self._agenda.current(entry):
                 continue  # edited or removed meanwhile: it is planned anew, or gone
             if entry.name in held:
-                self._reporting.held(entry.name, now_us)
+                slot = self._agenda.following(entry.name, now_us)
+                self._pending.held(entry.name, slot, now_us)
                 pause_us = min((entry.period_us or SECOND) // 10, SECOND)
                 self._agenda.wake_at(entry.name, now_us + pause_us)
                 continue
@@ -254,7 +252,7 @@ class Service:
         missed = self._pending.missed - before
         # Nothing may come between claim and publish; the rest has time now.
         self._time.handle_clock_step()
-        self._reporting.woke(due, requests, taken, (published, missed), (sent, claimed))
+        self._pending.woke(due, requests, taken, (published, missed), (sent, claimed))
         if unknown:
             self._time.refresh(unknown)
 
@@ -295,12 +293,12 @@ class Service:
 
     def _settle(self) -> None:
         """Write what is still owed to the table: doubts, misses, confirmations."""
-        self._reporting.report_slots()
+        self._pending.report()
         slots = self._unanswered.resolve()
         if slots:
             logger.info("pecker: %d slots won by a claim without answer", len(slots))
             self._sending.send(slots, self._time.now_us())
-            self._reporting.report_slots()
+            self._pending.report()
         self._pending.write()
 
     def _answer(self, *, deliverable: bool) -> None:
@@ -353,5 +351,5 @@ class Service:
             until = min(until, self._requests.next)
         if self._stored is not None:
             until = min(until, self._stored.next)
-        self._reporting.idle(until)
+        self._pending.idle(until)
         return max(until - now, 0.0)

@@ -21,7 +21,7 @@ from celery_pecker.schedules.engine.pending_writes import PendingWrites
 from celery_pecker.schedules.engine.sending import Sending
 from celery_pecker.schedules.engine.service import Service
 from celery_pecker.schedules.engine.stored_sync import StoredSync
-from celery_pecker.schedules.history import HistoryWriter, NoHistory, Recorder
+from celery_pecker.schedules.history import HistoryWriter, Recorder
 from celery_pecker.schedules.history.writer import SharedHistory
 from celery_pecker.schedules.replica.alarms import closed_databases_of
 from celery_pecker.schedules.replica.dispatching import (
@@ -126,7 +126,7 @@ def compose(
         Definitions(app, destination, note_other_definitions),
         every=pace.follow_every,
     )
-    pending = PendingWrites(repository)
+    pending = PendingWrites(repository, timekeeper, history)
     sending = Sending(
         destination,
         pending,
@@ -153,7 +153,6 @@ def compose(
         remembering if runs is None else CombinedGate(remembering, runs),
         pace=pace,
         stored=stored,
-        history=history or NoHistory(),
         held=remembering.recent,
     )
     return Replica(
