@@ -100,12 +100,10 @@ class PendingWrites:
             self._repository.count_missed(some)
             for name in some:
                 del self._missed[name]
-        while self._rested:
-            self._repository.rest(self._rested[:CHUNK])
-            del self._rested[:CHUNK]
-        while self._confirmed:
-            self._repository.confirm(self._confirmed[:CHUNK])
-            del self._confirmed[:CHUNK]
+        for sent, rests in ((self._rested, True), (self._confirmed, False)):
+            while sent:
+                self._repository.confirm(sent[:CHUNK], rests=rests)
+                del sent[:CHUNK]
 
     def woke(
         self,

@@ -140,10 +140,13 @@ class Repository:
         """Add to the counts of slots that had no message; at most CHUNK entries."""
         self._database.change("count_missed", names=[*slots], slots=[*slots.values()])
 
-    def confirm(self, sent: Sequence[tuple[str, int]]) -> int:
-        """Confirm these (name, epoch), at most CHUNK: the broker has them."""
+    def confirm(self, sent: Sequence[tuple[str, int]], *, rests: bool = False) -> int:
+        """Confirm these (name, epoch), at most CHUNK: the broker has them.
+
+        ``rests``: runs that were asked for, kept until their deadline.
+        """
         return self._database.change(
-            "confirm",
+            "keep_requested_runs" if rests else "confirm",
             names=[name for name, _ in sent],
             epochs=[epoch for _, epoch in sent],
         )
@@ -204,14 +207,6 @@ class Repository:
             versions=_column([*versions]),
         )
         return [(row[0], row[1], row[2], row[3]) for row in rows]
-
-    def rest(self, sent: Sequence[tuple[str, int]]) -> int:
-        """Keep these (name, epoch) until their deadline: the broker has them."""
-        return self._database.change(
-            "keep_requested_runs",
-            names=[name for name, _ in sent],
-            epochs=[epoch for _, epoch in sent],
-        )
 
     def drop_requested(
         self, gone: Sequence[RequestedRun]

@@ -16,7 +16,6 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import chance
@@ -36,12 +35,6 @@ from celery_pecker.schedules.engine.timekeeper import Timekeeper
 from celery_pecker.schedules.engine.upkeep import Upkeep, UpkeepPace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Unanswered:
-    entries: list[Entry]
-    sent_us: int
-
-
 class UnansweredClaims:
     """At most one claim is in doubt: none is made before it is resolved."""
 
@@ -51,11 +44,11 @@ class UnansweredClaims:
         self._agenda = agenda
         self._timekeeper = timekeeper
         self._holder = holder
-        self._doubt: _Unanswered | None = None
+        self._doubt: tuple[list[Entry], int] | None = None
 
     def note(self, entries: Sequence[Entry], sent_us: int) -> None:
         """Remember a claim of these, sent at that time, whose answer did not come."""
-        self._doubt = _Unanswered(entries=[*entries], sent_us=sent_us)
+        self._doubt = [*entries], sent_us
 
     def resolve(self) -> list[Slot]:
         """Return the slots that it won, to be published if there is time left.
@@ -64,13 +57,13 @@ class UnansweredClaims:
         the same epoch new again. A requested run raises the epoch and
         leaves the slot: that is no win.
         """
-        doubt = self._doubt
-        if doubt is None:
+        if self._doubt is None:
             return []
-        now_us, rows = self._timekeeper.read([one.name for one in doubt.entries])
+        entries, sent_us = self._doubt
+        now_us, rows = self._timekeeper.read([one.name for one in entries])
         self._doubt = None
         slots: list[Slot] = []
-        for entry in doubt.entries:
+        for entry in entries:
             row = rows.get(entry.name)
             if row is None:
                 continue
@@ -80,7 +73,7 @@ class UnansweredClaims:
                 win = ClaimedSlot(0, row.executed_us, row.epoch, row.era, 0, row.paused)
                 self._agenda.won(entry.name, win, now_us)
                 if not row.paused:
-                    slots.append(slot_of(entry, win, doubt.sent_us))
+                    slots.append(slot_of(entry, win, sent_us))
             else:
                 self._agenda.update({entry.name: row}, now_us)
         return slots
