@@ -17,7 +17,7 @@ GUARDS = (
     ),
     Guard(
         "stored: a count of the new name's runs waits for a rename",
-        '            yield ask("lock_reports", {"names": both})\n',
+        '            yield ask("lock_reports", names=both)\n',
         "",
         f"{TESTS}::test_a_report_of_the_new_name_does_not_fail_a_rename",
     ),
@@ -47,17 +47,17 @@ GUARDS = (
     ),
     Guard(
         "stored: a rename that is refused leaves nothing in its transaction",
-        '            if before.owns and (yield ask("find_underway", {"name": old})):\n'
+        '            if before.owns and (yield ask("find_underway", name=old)):\n'
         "                raise SlotUnderway\n"
         "            names = [] if there.executed_us is not None else [new]\n"
-        '            missing = {"names": names, "now": None}\n'
-        '            if names and not (yield ask("enroll_stored", missing)):\n'
+        "            if names and not (yield ask("
+        '"enroll_stored", names=names, now=None)):\n'
         "                continue  # another edit has just created it\n",
         "            names = [] if there.executed_us is not None else [new]\n"
-        '            missing = {"names": names, "now": None}\n'
-        '            if names and not (yield ask("enroll_stored", missing)):\n'
+        "            if names and not (yield ask("
+        '"enroll_stored", names=names, now=None)):\n'
         "                continue  # another edit has just created it\n"
-        '            if before.owns and (yield ask("find_underway", {"name": old})):\n'
+        '            if before.owns and (yield ask("find_underway", name=old)):\n'
         "                raise SlotUnderway\n",
         f"{TESTS}::test_what_is_refused_leaves_nothing_in_the_callers_transaction",
     ),
@@ -75,9 +75,10 @@ GUARDS = (
     ),
     Guard(
         "stored: a pause waits for a rename",
-        '        yield self._statement("lock_entries", {"names": [name]})\n'
-        '        values = {"now": None, "name": name, "paused"',
-        '        values = {"now": None, "name": name, "paused"',
+        '        yield self._statement("lock_entries", names=[name])\n'
+        "        rows = yield self._statement(\n"
+        '            "pause_entry"',
+        '        rows = yield self._statement(\n            "pause_entry"',
         f"{TESTS}::test_what_is_asked_of_a_name_that_goes_is_refused",
     ),
     Guard(

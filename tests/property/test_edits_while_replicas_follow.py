@@ -8,7 +8,6 @@ knows what is committed: which slots the definition in force has, and its argume
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -73,9 +72,9 @@ class TimedEdits(Edits):
         super().__init__("public", app_name="edits", timings=Timings(app))
         self._clock = clock
 
-    def _statement(self, label: str, params: Mapping[str, object]) -> Statement:
+    def _statement(self, label: str, **params: object) -> Statement:
         now = {"now": self._clock.now()} if "now" in params else {}
-        return super()._statement(label, {**params, **now})
+        return super()._statement(label, **params | now)
 
 
 class World:

@@ -10,7 +10,7 @@ writes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
@@ -24,7 +24,6 @@ from celery_pecker.kernel.errors import (
     UnknownSchedule,
     VersionConflict,
 )
-from celery_pecker.kernel.sql import render, statements
 from celery_pecker.schedules.stored.edit_plan import (
     RIVALS,
     Edit,
@@ -97,7 +96,7 @@ class Edits:
         new: list[str] = []
         for _ in range(RIVALS):
             names = [name for name in todo if name not in refused]
-            rows = yield self._statement("lock_entries", {"names": names})
+            rows = yield self._statement("lock_entries", names=names)
             ready = []
             for current in (yield from self._current(names)):
                 try:
@@ -108,8 +107,8 @@ class Edits:
                     refused[current.name] = error
             held = {name for (name,) in rows}
             new = [one.wanted.name for one in ready if one.wanted.name not in held]
-            values = {"names": new, "now": None}
-            made = (yield self._statement("enroll_stored", values)) if new else ()
+            enroll = self._statement("enroll_stored", names=new, now=None)
+            made = (yield enroll) if new else ()
             if len(made) == len(new):
                 written = yield from self._write(ready)
                 return [refused.get(name) or written[name] for name in todo]
@@ -123,7 +122,7 @@ class Edits:
         Raises:
             InvalidField, UnknownSchedule, VersionConflict, SlotUnderway: as its parts.
         """
-        yield self._statement("lock_entries", {"names": sorted((old, wanted.name))})
+        yield self._statement("lock_entries", names=sorted((old, wanted.name)))
         [current] = yield from self._current([old])
         before = self._reading.definition(current) if current.there else None
         same = before is not None and replace(before, name=wanted.name) == wanted
@@ -155,19 +154,18 @@ class Edits:
         """
         both, ask = sorted((old, new)), self._statement
         for _ in range(RIVALS):
-            yield ask("lock_entries", {"names": both})
+            yield ask("lock_entries", names=both)
             currents = {one.name: one for one in (yield from self._current(both))}
             before, there = currents[old], currents[new]
             values = self._deciding.rename(before, there, edit)
-            if before.owns and (yield ask("find_underway", {"name": old})):
+            if before.owns and (yield ask("find_underway", name=old)):
                 raise SlotUnderway
             names = [] if there.executed_us is not None else [new]
-            missing = {"names": names, "now": None}
-            if names and not (yield ask("enroll_stored", missing)):
+            if names and not (yield ask("enroll_stored", names=names, now=None)):
                 continue  # another edit has just created it
-            yield ask("lock_reports", {"names": both})
-            yield ask("clear_name", {"name": new})
-            yield ask("rename_schedule", values)
+            yield ask("lock_reports", names=both)
+            yield ask("clear_name", name=new)
+            yield ask("rename_schedule", **values)
             [row] = yield from self._current([new])
             return self._reading.row(row)
         raise VersionConflict(new, expected=0, actual=1)
@@ -178,18 +176,18 @@ class Edits:
         Raises:
             VersionConflict: it has not the version that the edit is for.
         """
-        yield self._statement("lock_entries", {"names": [name]})
+        yield self._statement("lock_entries", names=[name])
         [current] = yield from self._current([name])
         check_version(current, edit.version)
         if not current.there:
             return False
-        values = {
-            "name": name,
-            "version": current.version + 1,
-            "at": from_us(current.now_us),
-            "by": edit.by or f"db:{current.who}",
-        }
-        rows = yield self._statement("remove_schedule", values)
+        rows = yield self._statement(
+            "remove_schedule",
+            name=name,
+            version=current.version + 1,
+            at=from_us(current.now_us),
+            by=edit.by or f"db:{current.who}",
+        )
         return bool(rows)
 
     def pause(self, name: str, *, paused: bool, by: str | None) -> Flow[bool]:
@@ -200,9 +198,10 @@ class Edits:
         Raises:
             UnknownSchedule: there is no such entry.
         """
-        yield self._statement("lock_entries", {"names": [name]})
-        values = {"now": None, "name": name, "paused": paused, "by": by}
-        rows = yield self._statement("pause_entry", values)
+        yield self._statement("lock_entries", names=[name])
+        rows = yield self._statement(
+            "pause_entry", now=None, name=name, paused=paused, by=by
+        )
         if not rows:
             raise UnknownSchedule(name)
         return bool(rows[0][0])
@@ -224,25 +223,23 @@ class Edits:
         """Return stored schedules by name."""
         rows = yield self._statement(
             "list_schedules",
-            {
-                "now": None,
-                "names": names,
-                "search": search,
-                "task": task,
-                "after": after,
-                "most": min(limit, MOST),
-            },
+            now=None,
+            names=names,
+            search=search,
+            task=task,
+            after=after,
+            most=min(limit, MOST),
         )
         return [self._reading.row(Current.of(row)) for row in rows]
 
     def history(self, name: str, limit: int) -> Flow[Changes]:
         """Return the changes of a name, newest first."""
-        values = {"name": name, "most": min(limit, MOST)}
-        rows = yield self._statement("read_schedule_changes", values)
+        most = min(limit, MOST)
+        rows = yield self._statement("read_schedule_changes", name=name, most=most)
         return [_change(row) for row in rows]
 
     def _current(self, names: Sequence[str]) -> Flow[Seen]:
-        rows = yield self._statement("read_stored", {"now": None, "names": names})
+        rows = yield self._statement("read_stored", now=None, names=names)
         currents = [Current.of(row) for row in rows]
         owner = currents[0].owner if currents else None
         if owner is not None and owner != self._app_name:
@@ -258,7 +255,7 @@ class Edits:
         """Return what was written of these, by name."""
         rows = [one.values for one in edits]
         text = json.dumps(rows, default=datetime.isoformat, ensure_ascii=False)
-        written = yield self._statement("write_schedules", {"rows": text})
+        written = yield self._statement("write_schedules", rows=text)
         created: dict[str, datetime] = dict(written)
         return {
             one.wanted.name: self._deciding.row(one, created[one.wanted.name])
@@ -266,8 +263,8 @@ class Edits:
             if one.wanted.name in created
         }
 
-    def _statement(self, label: str, params: Mapping[str, object]) -> Statement:
-        return Statement(label, render(statements()[label], self._schema), params)
+    def _statement(self, label: str, **params: object) -> Statement:
+        return Statement.of(self._schema, label, **params)
 
 
 def _change(row: Sequence[Any]) -> Change:
