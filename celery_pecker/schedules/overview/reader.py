@@ -8,6 +8,7 @@ Reports of processes, put together into slots. Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
@@ -101,6 +102,13 @@ def state(*, declared: bool, paused: bool, new: bool, **signs: bool) -> str:
     return next(shown, "new" if new else "ok")
 
 
+SAME = (
+    *("name", "period_us", "timeout_us", "last_us", "holder", "host", "epoch", "era"),
+    *("missed", "paused", "declared"),
+)
+"""Columns of an entry that people see as they are."""
+
+
 def entry_of(
     row: Any, now_us: int, overdue_after: float, ended: Mapping[str, EntryOutcomes]
 ) -> EntryRow:
@@ -112,24 +120,14 @@ def entry_of(
         overdue_us = max(now_us - next_us, 0)
     outcomes = ended.get(row.name, NOTHING_YET)
     return EntryRow(
-        name=row.name,
+        **{column: getattr(row, column) for column in SAME},
         task=row.task or "",
         schedule=row.schedule or "",
         run=row.run or "",
         delivery=row.delivery or "",
-        period_us=period_us,
-        timeout_us=row.timeout_us,
-        last_us=last_us,
         next_us=next_us,
         late_us=spark[-1] if spark else None,
         overdue_us=overdue_us,
-        holder=row.holder,
-        host=row.host,
-        epoch=row.epoch,
-        era=row.era,
-        missed=row.missed,
-        paused=row.paused,
-        declared=row.declared,
         state=state(
             declared=row.declared,
             paused=row.paused,
@@ -167,13 +165,7 @@ def fence_of(row: Any) -> Fence | None:
     """Return the last start of a run; None if none was reported."""
     if row.fence_epoch is None:
         return None
-    return Fence(
-        epoch=row.fence_epoch,
-        era=row.fence_era,
-        attempt=row.fence_attempt,
-        due_us=row.fence_due_us,
-        started_us=row.fence_started_us,
-    )
+    return Fence(*(getattr(row, f"fence_{one.name}") for one in fields(Fence)))
 
 
 ORDERS = ("name", "task", "last", "late", "missed", "state")
