@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
-from celery_pecker.kernel.declared import is_number, is_whole
+from celery_pecker.kernel.declared import is_number, is_whole, moment_of
 from celery_pecker.kernel.errors import Misconfigured
 
 Zone = str | tzinfo
@@ -38,15 +38,10 @@ EARLIEST = 1900
 
 def instant_of(what: str, field: str, value: Instant | None) -> datetime | None:
     """Return a datetime in whole seconds; a naive one is local time of the zone."""
-    moment = value
-    if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            moment = None
     if value is None:
         return None
-    if not isinstance(moment, datetime) or moment.microsecond or moment.year < EARLIEST:
+    moment = moment_of(value)
+    if moment is None or moment.microsecond or moment.year < EARLIEST:
         allowed = (
             f"a datetime in whole seconds from {EARLIEST} on, or its text, as"
             " '2026-03-23 18:00'; without an offset it is local time of the zone"

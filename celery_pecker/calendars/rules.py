@@ -20,6 +20,7 @@ from dateutil.rrule import rrulestr
 from celery_pecker.calendars import phrases
 from celery_pecker.calendars.checks import Instant, Zone, refuse
 from celery_pecker.calendars.schedule import CalendarSchedule, utc_of
+from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.errors import Misconfigured
 
 UNITS = {"SECONDLY": 1.0, "MINUTELY": 60.0, "HOURLY": 3600.0, "DAILY": 86_400.0}
@@ -229,9 +230,8 @@ def _parts(what: str, rule: object) -> dict[str, str]:
 
 
 def _until(what: str, text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+    moment = moment_of(text)
+    if moment is None:
         refuse(what, "UNTIL", text, "a date or an instant, as 20261231T180000Z")
     if "T" not in text:  # a date: the whole of that day
         moment = datetime.combine(moment, time(23, 59, 59))

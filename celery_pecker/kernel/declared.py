@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass
+from datetime import datetime, tzinfo
 from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Any, ClassVar, get_type_hints
@@ -45,6 +46,21 @@ def is_number(value: Any, least: float, most: float) -> bool:
     """Return whether a value is a number from the least to the most; no bool is."""
     is_one = isinstance(value, (int, float)) and not isinstance(value, bool)
     return is_one and least <= value <= most
+
+
+def moment_of(value: object, zone: tzinfo | None = None) -> datetime | None:
+    """Return a datetime, or the one that a text means; None: it is neither.
+
+    ``zone``: whose clocks it goes by if it names none; None: it stays naive.
+    """
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if not isinstance(value, datetime):
+        return None
+    return value if value.tzinfo or zone is None else value.replace(tzinfo=zone)
 
 
 def is_storable(text: str) -> bool:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from celery_pecker.brokers.stored_message import Message
-from celery_pecker.kernel.declared import is_number, is_storable
+from celery_pecker.kernel.declared import is_number, is_storable, moment_of
 from celery_pecker.kernel.errors import MessageTooLarge, NotRecorded
 from celery_pecker.outbox.model import Entry, Mode
 
@@ -73,14 +73,11 @@ def delay_of(countdown: Any, eta: object, now: datetime) -> float | None:
 
 
 def _instant(eta: object) -> datetime:
-    try:
-        instant = datetime.fromisoformat(eta) if isinstance(eta, str) else eta
-    except ValueError:
-        instant = None
-    if not isinstance(instant, datetime):
+    instant = moment_of(eta, UTC)
+    if instant is None:
         message = f"eta is {eta!r}; allowed is a datetime, or one as ISO 8601 writes it"
         raise NotRecorded(message)
-    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
+    return instant
 
 
 def check_key(key: object) -> None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, NoReturn, Protocol
@@ -35,6 +35,7 @@ from celery.exceptions import Ignore, Retry
 from celery_pecker import deadline
 from celery_pecker.deadline import DeadlineExceeded
 from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs import headers as message_headers
 from celery_pecker.runs import outcomes
@@ -82,12 +83,9 @@ def _waits(eta: object, left: float) -> bool:
 
     An eta is of the sender's host clock, and in UTC where it names no zone.
     """
-    try:
-        instant = datetime.fromisoformat(str(eta))
-    except ValueError:
+    instant = moment_of(eta, UTC)
+    if instant is None:
         return False
-    if instant.tzinfo is None:
-        instant = instant.replace(tzinfo=UTC)
     return (instant - SYSTEM.now()).total_seconds() >= left
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.clock import new_tag
+from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.schedules.declarations import STORED, add_entries, storable
 from celery_pecker.schedules.stored import schedule_json
@@ -111,20 +112,12 @@ class Validator:
         """
         if value is None:
             return None
-        moment = value
-        if isinstance(value, str):
-            try:
-                moment = datetime.fromisoformat(value)
-            except ValueError:
-                moment = None
-        if isinstance(moment, datetime):
-            if moment.tzinfo is None:
-                moment = moment.replace(tzinfo=self._app.timezone)
-            try:
-                moment = moment.astimezone(UTC)
-            except OverflowError:
-                moment = None
-        if not isinstance(moment, datetime) or not FIRST <= moment < LAST:
+        moment = moment_of(value, self._app.timezone)
+        try:
+            moment = moment and moment.astimezone(UTC)
+        except OverflowError:
+            moment = None
+        if moment is None or not FIRST <= moment < LAST:
             allowed = (
                 "a datetime of 1970 to 8999, or its text, as '2026-11-23 10:00';"
                 " without an offset it is local time of the app's zone"

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
 from celery_pecker.schedules.declarations import STORED
 from celery_pecker.schedules.stored import schedule_json
@@ -227,11 +228,10 @@ def _zone(name: str) -> tzinfo | None:
 
 
 def _instant(field: str, text: str, zone: tzinfo) -> datetime:
-    try:
-        instant = datetime.fromisoformat(text)
-    except ValueError:
+    instant = moment_of(text, zone)
+    if instant is None:
         refuse(field, text, "an instant, as 2026-11-23 10:00")
-    return instant if instant.tzinfo is not None else instant.replace(tzinfo=zone)
+    return instant
 
 
 def _json(field: str, text: str, empty: Any) -> Any:

@@ -19,6 +19,7 @@ from celery_pecker import calendars
 from celery_pecker.calendars import CalendarSchedule, Jittered, Splayed
 from celery_pecker.calendars.fields import crontab_parts, parse
 from celery_pecker.calendars.spread import Every
+from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
 from celery_pecker.schedules.declarations import check_schedule
 
@@ -212,10 +213,7 @@ def instant(name: str, value: object, *, aware: bool = True) -> datetime:
     Raises:
         InvalidField: it is none, or, where it must be aware, has no offset.
     """
-    try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        moment = None
+    moment = moment_of(value) if isinstance(value, str) else None
     if moment is None or (aware and moment.tzinfo is None):
         example = "'2026-11-23T10:00:00+00:00'"
         refuse(f"{name} is {value!r}; allowed is an instant as {example}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.clock import to_us
+from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.lease import SLACK
 from celery_pecker.schedules.overview.explain import explain as answer
@@ -74,11 +73,10 @@ def explain(context: Context, *, name: str, slot: str | None) -> None:
 
 def _instant(text: str, context: Context) -> int:
     """Return what was typed, in the app's time zone if it names none."""
-    try:
-        instant = datetime.fromisoformat(text)
-    except ValueError as error:
+    instant = moment_of(text, context.zone)
+    if instant is None:
         message = (
             f"--at is {text!r}; allowed is an instant in ISO 8601: 2026-01-01T12:00"
         )
-        raise Misconfigured(message) from error
-    return to_us(instant if instant.tzinfo else instant.replace(tzinfo=context.zone))
+        raise Misconfigured(message)
+    return to_us(instant)

@@ -18,6 +18,7 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.clock import from_us, to_us
+from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.engine.model import Row
 from celery_pecker.schedules.engine.repository import CHUNK
@@ -74,10 +75,7 @@ def _from_json(path: Path) -> dict[str, int]:
 
 
 def _instant(path: Path, name: str, value: object) -> int:
-    try:
-        instant = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        instant = None
+    instant = moment_of(value) if isinstance(value, str) else None
     if instant is None or instant.tzinfo is None:
         message = (
             f"{path}: the last run of {name!r} is {value!r}; allowed is an instant in"

@@ -12,6 +12,7 @@ import click
 from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.outbox import operations
 from celery_pecker.outbox.operations import Which
@@ -262,12 +263,11 @@ def chosen(
 def _instant(text: str | None, context: Context) -> datetime | None:
     if text is None:
         return None
-    try:
-        instant = datetime.fromisoformat(text)
-    except ValueError as error:
+    instant = moment_of(text, context.zone)
+    if instant is None:
         message = f"--at {text!r} is no instant as ISO 8601 has it"
-        raise click.UsageError(message) from error
-    return instant if instant.tzinfo else instant.replace(tzinfo=context.zone)
+        raise click.UsageError(message)
+    return instant
 
 
 def _done(context: Context, count: int, what: str) -> None:

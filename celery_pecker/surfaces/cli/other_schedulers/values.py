@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.errors import PeckerError
 
 
@@ -40,16 +41,11 @@ def instant(field: str, value: object, zone: tzinfo) -> datetime | None:
     """
     if value is None or value == "":
         return None
-    moment = value
-    if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            moment = None
-    if not isinstance(moment, datetime):
+    moment = moment_of(value, zone)
+    if moment is None:
         message = f"{field} is {value!r}; allowed is an instant"
         raise NotImportable(message)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+    return moment.astimezone(UTC)
 
 
 def decoded(field: str, text: object, empty: Any) -> Any:
