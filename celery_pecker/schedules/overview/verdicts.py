@@ -35,6 +35,22 @@ class Question:
     """Which slot is asked for; None: the last one, and the one to come."""
 
 
+TROUBLE = frozenset(
+    {
+        "unknown",
+        "never_seen",
+        "no_live_scheduler",
+        "undeclared",
+        "overdue",
+        "locked",
+        "clock_stepped",
+        "failing",
+        "unreported",
+    }
+)
+"""Verdicts of an entry that does not run, or runs badly."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """One verdict, what it rests on, and what can be done."""
@@ -45,6 +61,11 @@ class Explanation:
     """One sentence."""
     advice: str | None = None
     facts: list[str] = field(default_factory=list)
+
+    @property
+    def trouble(self) -> bool:
+        """Whether it does not run, or runs badly."""
+        return self.verdict in TROUBLE
 
 
 REPORTED: dict[str, tuple[str, str, str | None]] = {

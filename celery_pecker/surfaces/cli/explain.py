@@ -14,21 +14,6 @@ from celery_pecker.schedules.overview.verdicts import Question
 from celery_pecker.surfaces.cli.context import NO, Context, as_json
 from celery_pecker.surfaces.cli.upcoming import first_after
 
-TROUBLE = frozenset(
-    {
-        "unknown",
-        "never_seen",
-        "no_live_scheduler",
-        "undeclared",
-        "overdue",
-        "locked",
-        "clock_stepped",
-        "failing",
-        "unreported",
-    }
-)
-"""Verdicts that make the command end with 1: the entry does not run, or runs badly."""
-
 
 @click.command(cls=CeleryCommand)
 @click.argument("name")
@@ -67,7 +52,7 @@ def explain(context: Context, *, name: str, slot: str | None) -> None:
             context.print("  → ", reply.advice.replace("NAME", name))
         for fact in reply.facts:
             context.print("  · ", fact)
-    if reply.verdict in TROUBLE:
+    if reply.trouble:
         context.leave(NO)
 
 

@@ -30,7 +30,7 @@ NEEDED = {
 """The rights of a scheduler: docs/how-to/rights-and-migrations.md."""
 
 
-SILENT_US = 8 * SECOND
+SILENT_US = 6 * SECOND
 """A scheduler shows life every five seconds."""
 CELERYS = "celery.backend_cleanup"
 """The entry that Celery adds to each app: it alone asks for no scheduler."""

@@ -5,16 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import tzinfo
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery
 
-from celery_pecker.kernel.clock import SYSTEM, Clock, to_us
+from celery_pecker.kernel.clock import SYSTEM, Clock, from_us, to_us
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.engine.model import task_id
 from celery_pecker.schedules.overview import ORDERS, EntryRow, Overview, Totals
+from celery_pecker.schedules.overview.explain import explain
+from celery_pecker.schedules.overview.model import EntryDetail
 from celery_pecker.schedules.overview.reader import OVERDUE_TIMEOUT
+from celery_pecker.schedules.overview.verdicts import Question
 from celery_pecker.surfaces.flower.pages import Page, Query, Source
 from celery_pecker.surfaces.flower.rendering import acts_of, document, rows_of
 from celery_pecker.surfaces.flower.stored_schedules import (
@@ -112,7 +116,8 @@ def read_list(source: Source, query: Query) -> dict[str, Any]:
 
 def read_entry(source: Source, query: Query) -> dict[str, Any] | None:
     """Return one entry with its last slots."""
-    detail = Overview(source.database).entry(query.get("name", ""), limit=SLOTS)
+    overview = Overview(source.database)
+    detail = overview.entry(query.get("name", ""), limit=SLOTS)
     if detail is None:
         return None
     name = detail.row.name
@@ -123,9 +128,11 @@ def read_entry(source: Source, query: Query) -> dict[str, Any] | None:
     for slot in detail.slots:
         if holders.setdefault(str(slot.holder), len(hosts)) == len(hosts):
             hosts.append(slot.host)
+    row = plain(detail.row, source, detail.now_us, stored, removed)
     return {
         "now": detail.now_us,
-        "row": plain(detail.row, source, detail.now_us, stored, removed),
+        "row": row,
+        "verdict": _verdict(overview, detail, row["next_us"], source.app.timezone),
         "stored": None if stored is None else full(stored),
         "cards": {},
         "rows": {
@@ -160,6 +167,23 @@ def read_entry(source: Source, query: Query) -> dict[str, Any] | None:
         "fence": _texts(asdict(detail.fence)) if detail.fence else None,
         "pending": [_texts(asdict(pending)) for pending in detail.pending],
     }
+
+
+def _verdict(
+    overview: Overview, detail: EntryDetail, next_us: int | None, zone: tzinfo
+) -> dict[str, Any]:
+    """Return why the entry runs or does not, as `explain` says it."""
+    question = Question(
+        name=detail.row.name,
+        detail=detail,
+        replicas=overview.replicas(),
+        locks=overview.locks(),
+        next_us=next_us,
+    )
+    reply = explain(
+        question, lambda us: f"{from_us(us).astimezone(zone):%Y-%m-%d %H:%M:%S %Z}"
+    )
+    return {"why": reply.why, "advice": reply.advice, "trouble": reply.trouble}
 
 
 def _bad(row: EntryRow, source: Source) -> dict[str, Any] | None:

@@ -59,6 +59,23 @@ def test_its_button_ends_a_session(site: Site, shared_dsn: str) -> None:
         assert site.post("/now/act", **body).status_code == 404
 
 
+def test_the_page_of_an_entry_says_why_it_does_not_run(
+    site: Site, shared_dsn: str
+) -> None:
+    """As `explain` does: the session by its process number, not a guess."""
+
+    def verdict() -> dict[str, Any]:
+        told: dict[str, Any] = site.data("/schedules/entry", name="tick")["verdict"]
+        return told
+
+    assert verdict()["trouble"]
+    assert "although 1 scheduler is alive" in verdict()["why"]
+    with psycopg.connect(shared_dsn) as connection:
+        connection.execute("select from pecker_tasks for update")
+        ends = f"select pg_terminate_backend({connection.info.backend_pid})"
+        eventually(lambda: ends in verdict()["advice"], 30.0, "the session is named")
+
+
 def test_each_page_has_the_badge(site: Site) -> None:
     """Flower's own, too."""
     for path in ("/", "/schedules"):
