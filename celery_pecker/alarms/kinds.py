@@ -18,6 +18,7 @@ INTERVAL = 10.0
 """Seconds between two looks of all replicas together, which cost PostgreSQL 0.3 s of
 100,000 entries; less where trouble of a rule rings sooner than that."""
 LEAST_INTERVAL = 0.5
+WHY = "ask why: celery pecker explain NAME"
 UNSURE = "unsure"
 """Detail of an entry of which it is not known whether a replica still declares it."""
 Held = Callable[[], Collection[str]]
@@ -139,6 +140,8 @@ class Kind:
     finds: ClassVar[tuple[str, ...]]
     sentence: ClassVar[str]
     """With count, length, within, detail and text, which is the detail behind ": "."""
+    advice: ClassVar[str] = "celery pecker alarms lists what rings"
+    """What to do, as the log says it."""
     terms: ClassVar[Terms] = Terms()
     """Of a rule that says nothing else."""
     counts: ClassVar[bool] = False
@@ -191,6 +194,7 @@ class Silent(Kind, name="silent", finds=("find_silent",)):
     """No slot of an entry is won, and no gate holds it back."""
 
     sentence = "no slot of it was won for {length} since it was due"
+    advice = WHY
     terms = Terms(after=60.0)
     in_parts = True
     wanted: ClassVar[bool] = False
@@ -225,6 +229,7 @@ class Failing(Kind, name="failing", finds=("find_failing",)):
     """The last slot was not sent, or its run ended badly."""
 
     sentence = "its last slot was not sent, or its last run ended badly{text}"
+    advice = WHY
     terms = Terms(after=60.0)
 
 

@@ -16,6 +16,9 @@ LONGEST = 604_800.0
 MOST = 1_000_000
 LONGEST_NAME = 100
 STORM = 10
+LOGGED: Mapping[str, Any] = {"silent": {"to": ()}, "failing": {"to": ()}}
+"""Rules that are there without any setting, for the log alone. One of the settings that
+has the name of one replaces it; None takes it out."""
 
 TERMS = ("after", "count", "within", "cooldown", "recovery", "mute")
 OPTIONS = ("when", "only", "each", "to", "storm", *TERMS[:-1])
@@ -24,14 +27,18 @@ OPTIONS = ("when", "only", "each", "to", "storm", *TERMS[:-1])
 def read_rules(
     rules: Mapping[str, Any] | None, targets: Mapping[str, str] | None
 ) -> list[Rule]:
-    """Return the rules of ``pecker_alarms``.
+    """Return the rules of ``pecker_alarms``; one that is None is none.
 
     Raises:
         Misconfigured: with the setting, the value and what is allowed.
 
     """
     names = [LOG, *read_targets(targets)]
-    return [_rule(name, options, names) for name, options in (rules or {}).items()]
+    return [
+        _rule(name, options, names)
+        for name, options in (rules or {}).items()
+        if options is not None
+    ]
 
 
 def read_targets(targets: Mapping[str, str] | None) -> dict[str, str]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from celery_pecker.alarms.kinds import KINDS
 from celery_pecker.alarms.model import LOG, Event, Notice, one_line
 from celery_pecker.alarms.rules import TARGETS
 from celery_pecker.kernel import user_code
@@ -39,15 +40,16 @@ def read_targets(addresses: Mapping[str, str]) -> dict[str, Target]:
 
 def to_log(notice: Notice) -> None:
     """Write one line: ERROR for what rings, INFO for what has recovered."""
-    level = logging.ERROR if notice.event == Event.RINGING else logging.INFO
+    rings = notice.event == Event.RINGING
     logger.log(
-        level,
-        "pecker: alarm %s: %s: %s: %s (since %s)",
+        logging.ERROR if rings else logging.INFO,
+        "pecker: alarm %s: %s: %s: %s (since %s)%s",
         notice.event,
         notice.rule,
         one_line(notice.subject),
         one_line(notice.detail),
         notice.since.isoformat(timespec="seconds"),
+        f"; {KINDS[notice.kind].advice}" if rings else "",
         extra={"notice": notice},
     )
 

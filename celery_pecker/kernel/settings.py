@@ -156,8 +156,9 @@ class Settings(Declared):
     """Seconds for which a host holds its observers after its last renewal; where it
     dies together with its supervisor, others take over after that."""
     alarms: Annotated[Mapping[str, Any] | None, DICT] = field(default=None, hash=False)
-    """Rules of [alarms](../how-to/alarms.md), a dict by their names; `None`: nothing
-    rings."""
+    """Rules of [alarms](../how-to/alarms.md), a dict by their names, beside `silent`
+    and `failing`, which go to the log without any setting; a rule that is `None` is
+    taken out."""
     alarms_to: Annotated[Mapping[str, str] | None, DICT] = field(
         default=None, repr=False, hash=False
     )

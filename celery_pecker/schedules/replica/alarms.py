@@ -13,7 +13,7 @@ from celery import Celery
 
 from celery_pecker.alarms.kinds import INTERVAL, Held, Shut
 from celery_pecker.alarms.model import Finding, StoredSlot
-from celery_pecker.alarms.rules import SETTING, read_rules
+from celery_pecker.alarms.rules import LOGGED, SETTING, read_rules
 from celery_pecker.alarms.step import Evaluator, Rounds, Sending
 from celery_pecker.alarms.tables import Tables
 from celery_pecker.alarms.targets import read_targets
@@ -164,7 +164,7 @@ it is not known what it holds, and that rang as silent."""
 
 
 class Alarms:
-    """Looks and sends for one process; nothing where the settings name no rules.
+    """Looks and sends for one process; nothing where the settings take out all rules.
 
     Raises:
         Misconfigured: a rule or a target is wrong.
@@ -183,7 +183,7 @@ class Alarms:
         outboxes: Mapping[str, Settings] | None = None,
     ) -> None:
         self._settings = settings
-        rules = read_rules(settings.alarms, settings.alarms_to)
+        rules = read_rules({**LOGGED, **(settings.alarms or {})}, settings.alarms_to)
         targets = read_targets(settings.alarms_to or {})
         for rule in rules:
             if rule.kind.asks_gate and shut is None:
@@ -279,6 +279,8 @@ class Alarms:
             check_schema(database, app=self._settings.app)
         if self._rounds.step():
             self._loops[1].wake()
+        if self._interval >= INTERVAL:
+            database.close()  # one more for each scheduler would stand idle
         return self._interval
 
     def _send(self) -> float:

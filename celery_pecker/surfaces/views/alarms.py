@@ -78,7 +78,7 @@ def _ringing(all_: AlarmsSummary) -> Card:
 def _looked(all_: AlarmsSummary) -> Card:
     note = "or less, by each rule"
     if not all_.rules:
-        note = "no rule: pecker_alarms names none, or no scheduler runs"
+        note = "no rule is looked at: no scheduler runs"
     if all_.looked is None:
         return Card("never", note, "danger")
     late = all_.looked > LATE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -172,3 +173,30 @@ def test_a_worker_that_schedules_rings_too(worker_node: Start, tmp_path: Path) -
     process.kill("SIGTERM")
     assert process.wait(60.0) == 0
     assert process.life_log().count(RINGS) == 1
+
+
+def test_without_any_setting_the_log_says_what_is_silent_and_what_fails(
+    queue_name: str, env: dict[str, str], dsn: str
+) -> None:
+    """Of which entry, since when, and what to do; nothing else rings."""
+    app, options = "tests.integration.alarms.quiet_app", ["-c", "1"]
+    node: Any = worker(
+        app, name="quiet", queue=queue_name, cwd=ROOT, env=env, options=options
+    )
+    lock = "select from pecker_tasks where name = 'stuck' for update"
+    with ExitStack() as stack:
+        stack.callback(node.teardown)
+        process = node.container.process
+        process.start()
+        connection = stack.enter_context(psycopg.connect(dsn))
+        eventually(lambda: connection.execute(lock).rowcount == 1, 60.0, "a row")
+        said = re.compile(
+            r"ERROR.* alarm ringing: (\w+): (\w+): .* \(since [-0-9T:+]+\);"
+            r" ask why: celery pecker explain NAME$",
+            re.MULTILINE,
+        )
+        wanted = {("silent", "stuck"), ("failing", "fails")}
+        eventually(
+            lambda: {*said.findall(process.life_log())} >= wanted, 60.0, "both are said"
+        )
+        assert {*said.findall(process.life_log())} == wanted

@@ -43,7 +43,7 @@ def test_what_rings_is_shown_and_ends_with_1(line: Line, dsn: str) -> None:
     """With the targets that do not have it yet, and those that fail."""
     done = line("alarms")
     assert done.exit_code == 0
-    assert "pecker_alarms names none, or no scheduler runs" in done.stdout
+    assert "no rule is looked at: no scheduler runs" in done.stdout
     with psycopg.connect(dsn) as connection:
         connection.execute(RINGS)
     done = line("alarms")
