@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.lanes import Dispatch
@@ -40,19 +41,30 @@ class FastLane:
     """Sends all messages, under a token."""
 
 
-@dataclass(slots=True)
-class Pushed:
-    """What became of messages, by their keys; those in no field were not sent."""
+Key = TypeVar("Key", int, str)
 
-    sent: set[int] = field(default_factory=set)
-    refused: dict[int, str] = field(default_factory=dict)
+
+@dataclass(slots=True)
+class Pushed(Generic[Key]):
+    """What became of messages, by the ids of their rows or tasks.
+
+    Those in no field were not sent.
+    """
+
+    sent: set[Key] = field(default_factory=set)
+    """The broker has them, confirmed where it confirms."""
+    refused: dict[Key, str] = field(default_factory=dict)
     """They will never be sent as they are, and why."""
-    alone: set[int] = field(default_factory=set)
+    lost: AbstractSet[Key] = frozenset()
+    """Written, and not answered."""
+    alone: set[Key] = field(default_factory=set)
     """One of them spoils the others: they are to be sent one by one."""
     why: str = ""
     """What was wrong when they were sent together."""
     broken: BaseException | None = None
     """Why there is a rest, which may be tried again."""
+    uncertain: bool = False
+    """Some of the rest may be on the broker."""
 
 
 class StoredLane:
@@ -68,7 +80,7 @@ class StoredLane:
         """Return whether a message can be sent in one go with others."""
         return False
 
-    push: Callable[[Sequence[Message], str, datetime], Pushed]
+    push: Callable[[Sequence[Message], str, datetime], Pushed[int]]
     """Sends all of them, under a token; returns what became of each."""
 
     def pushed(self, token: str) -> bool:  # noqa: ARG002

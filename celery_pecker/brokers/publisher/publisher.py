@@ -9,7 +9,7 @@ from typing import Any
 
 from celery.beat import ScheduleEntry, Scheduler
 
-from celery_pecker.brokers.publisher.bulk_lanes import FastLane
+from celery_pecker.brokers.publisher.bulk_lanes import FastLane, Pushed
 from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.lanes import (
     Dispatch,
@@ -27,7 +27,7 @@ from celery_pecker.brokers.publisher.message_template import (
     Route,
     build_template,
 )
-from celery_pecker.brokers.publisher.slow_lane import Outcome, SlowLane
+from celery_pecker.brokers.publisher.slow_lane import SlowLane
 from celery_pecker.brokers.publisher.transport import Transport
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import (
@@ -263,12 +263,12 @@ class Publisher:
             known.why_slow = f"cannot be encoded: {error}"
 
     def _judge(
-        self, outcome: Outcome, batch: Sequence[Dispatch], fast: Sequence[Dispatch]
+        self, outcome: Pushed[str], batch: Sequence[Dispatch], fast: Sequence[Dispatch]
     ) -> None:
         """Return or raise the outcome of a batch whose fast part has arrived."""
         if outcome.broken is None and not outcome.refused and not outcome.uncertain:
             return
-        arrived = outcome.done.union(dispatch.task_id for dispatch in fast)
+        arrived = outcome.sent.union(dispatch.task_id for dispatch in fast)
         why = [f"{outcome.broken}"] if outcome.broken is not None else []
         names = {dispatch.task_id: dispatch.name for dispatch in batch}
         refused = {names.get(i, i): text for i, text in outcome.refused.items()}
@@ -277,7 +277,7 @@ class Publisher:
         lane = self._lane
         if not outcome.uncertain and outcome.broken is None:
             raise PublishRefused(msg, done=names_in(batch, arrived), refused=refused)
-        clean = not outcome.uncertain and not outcome.refused and not outcome.done
+        clean = not outcome.uncertain and not outcome.refused and not outcome.sent
         if clean and not fast:
             raise BrokerUnavailable(msg) from outcome.broken
         raise PublishUncertain(

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from typing import Any
 
 from celery.beat import ScheduleEntry, Scheduler
 from kombu.exceptions import EncodeError
 
+from celery_pecker.brokers.publisher.bulk_lanes import Pushed
 from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.brokers.publisher.message_template import for_slot
@@ -31,20 +31,6 @@ BATCH = 1000
 _NEVER_FULL = 1_000_000
 
 Work = Sequence[tuple[ScheduleEntry, Dispatch]]
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What became of the messages of one batch, by their task's id."""
-
-    done: set[str] = field(default_factory=set)
-    """Sent, and confirmed where the broker confirms."""
-    refused: dict[str, str] = field(default_factory=dict)
-    """Could not be built, or the broker would not have them, and why."""
-    broken: BaseException | None = None
-    """Why there is a rest."""
-    uncertain: bool = False
-    """Some of the rest may be on the broker."""
 
 
 class SlowLane:
@@ -65,7 +51,7 @@ class SlowLane:
         )
         self._suspects = suspects
 
-    def send(self, work: Work) -> Outcome:
+    def send(self, work: Work) -> Pushed[str]:
         """Return what became of each message; a broken connection ends it.
 
         A message that the broker refuses may take with it what is sent together with
@@ -73,7 +59,7 @@ class SlowLane:
         than RabbitMQ can count), on Redis its batch fails. So each entry among them
         goes last the next time, alone, until it has arrived.
         """
-        outcome = Outcome()
+        outcome = Pushed[str]()
         one_batch = self._confirmed if self._broker.confirms else self._batched
         calm = [w for w in work if w[1].name not in self._suspects]
         wary = [w for w in work if w[1].name in self._suspects]
@@ -92,14 +78,14 @@ class SlowLane:
                 break
         return outcome
 
-    def _batched(self, work: Work, outcome: Outcome) -> None:
+    def _batched(self, work: Work, outcome: Pushed[str]) -> None:
         """Send all in one round trip where the transport can, else each at once."""
         producer = self._producer_type(self._broker)
         together = getattr(producer, "supports_batch_publish", False)
         gathered: set[str] = set()
         names = {dispatch.name for _, dispatch in work}
         sending = False
-        done = gathered if together else outcome.done
+        done = gathered if together else outcome.sent
         try:
             with producer.batch(max_size=_NEVER_FULL) if together else nullcontext():
                 for entry, dispatch in work:
@@ -114,9 +100,11 @@ class SlowLane:
             self._set_apart(work, outcome, cause)
             return
         self._suspects -= names
-        outcome.done |= gathered
+        outcome.sent |= gathered
 
-    def _set_apart(self, work: Work, outcome: Outcome, error: BaseException) -> None:
+    def _set_apart(
+        self, work: Work, outcome: Pushed[str], error: BaseException
+    ) -> None:
         """Take in that the broker refused one of these: if it is alone, it is known."""
         if len(work) == 1:
             outcome.refused[work[0][1].task_id] = str(error)
@@ -124,7 +112,7 @@ class SlowLane:
             self._suspects |= {dispatch.name for _, dispatch in work}
             outcome.uncertain = True
 
-    def _confirmed(self, work: Work, outcome: Outcome) -> None:
+    def _confirmed(self, work: Work, outcome: Pushed[str]) -> None:
         """Send all; RabbitMQ has confirmed, refused, or lost each of them."""
         broker = self._broker
         confirms = broker.confirms
@@ -153,14 +141,14 @@ class SlowLane:
             raise
         finally:
             outcome.refused |= confirms.refused
-            outcome.done |= sent - lost - confirms.open - confirms.refused.keys()
+            outcome.sent |= sent - lost - confirms.open - confirms.refused.keys()
 
     def _apply(
         self,
         entry: ScheduleEntry,
         dispatch: Dispatch,
         producer: Any,
-        outcome: Outcome,
+        outcome: Pushed[str],
         done: set[str],
     ) -> None:
         """Celery has sent the entry, or it is refused; a broken connection raises."""

@@ -91,7 +91,7 @@ class StoredPublisher:
 
     def push(
         self, messages: Sequence[Message], token: str, *, trust: TrustWindow
-    ) -> Pushed:
+    ) -> Pushed[int]:
         """Send messages together, each of which `is_batchable`.
 
         Args:
@@ -100,7 +100,7 @@ class StoredPublisher:
             trust: Until when they may be sent.
 
         """
-        broker, pushed = self._broker, Pushed()
+        broker, pushed = self._broker, Pushed[int]()
         broker.begin_batch(trust)
         try:
             self.ensure()
@@ -115,7 +115,9 @@ class StoredPublisher:
             pushed.broken = error
         return pushed
 
-    def push_alone(self, message: Message, token: str, *, trust: TrustWindow) -> Pushed:
+    def push_alone(
+        self, message: Message, token: str, *, trust: TrustWindow
+    ) -> Pushed[int]:
         """Send one message; a refusal concerns this message alone.
 
         Args:
@@ -132,7 +134,7 @@ class StoredPublisher:
                 pushed.alone.clear()
             if not pushed.alone:
                 return pushed
-        broker, pushed = self._broker, Pushed()
+        broker, pushed = self._broker, Pushed[int]()
         broker.begin_batch(trust)
         try:
             self.ensure()
@@ -165,7 +167,7 @@ class StoredPublisher:
             self._broker.declare_queues(self._entities(declare))
 
     def _judge(
-        self, error: BaseException, messages: Sequence[Message], pushed: Pushed
+        self, error: BaseException, messages: Sequence[Message], pushed: Pushed[int]
     ) -> None:
         """Distinguish a broker that refuses everything from a refused message."""
         try:
@@ -198,6 +200,8 @@ class StoredPublisher:
         channel.basic_publish(prepared, message.exchange, message.routing_key)
 
 
-def _batches(messages: Sequence[Message], pushed: Pushed, error: BaseException) -> None:
+def _batches(
+    messages: Sequence[Message], pushed: Pushed[int], error: BaseException
+) -> None:
     pushed.alone.update(one.id for one in messages)
     pushed.why = str(error) or type(error).__name__

@@ -11,7 +11,6 @@ One entry's message as py-amqp writes it: property bytes and a body.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from struct import pack
@@ -154,19 +153,6 @@ class Frame(NamedTuple):
     body: bytes
 
 
-class Sending(NamedTuple):
-    """What became of messages that were written together, by the ids of their tasks."""
-
-    done: AbstractSet[str]
-    """Confirmed."""
-    lost: AbstractSet[str]
-    """Written and not answered."""
-    refused: dict[str, str]
-    """Why RabbitMQ would not have them."""
-    failure: BaseException | None
-    """What ended it before all was answered."""
-
-
 class RabbitLane(FastLane):
     """Publishes through py-amqp's own framing, many messages to a write."""
 
@@ -203,16 +189,16 @@ class RabbitLane(FastLane):
             Frame(slot.task_id, one.arguments, one.render(slot, now), one.body)
             for one, slot in work
         )
-        done = names_in((dispatch for _, dispatch in work), sending.done)
-        if sending.failure is not None or sending.lost:
-            if isinstance(sending.failure, broker.refused_by):
+        done = names_in((dispatch for _, dispatch in work), sending.sent)
+        if sending.broken is not None or sending.lost:
+            if isinstance(sending.broken, broker.refused_by):
                 # One of them closed the channel: the slow lane finds out which.
                 self._suspects |= {dispatch.name for _, dispatch in work} - done
             msg = (
                 f"RabbitMQ did not confirm {len(sending.lost)} messages:"
-                f" {sending.failure or 'timeout'}"
+                f" {sending.broken or 'timeout'}"
             )
-            raise PublishUncertain(msg, done=done) from sending.failure
+            raise PublishUncertain(msg, done=done) from sending.broken
         if sending.refused:
             names = {dispatch.task_id: dispatch.name for _, dispatch in work}
             why = "; ".join(
@@ -220,7 +206,7 @@ class RabbitLane(FastLane):
             )
             raise PublishUncertain(why, done=done)
 
-    def send(self, frames: Iterable[Frame]) -> Sending:
+    def send(self, frames: Iterable[Frame]) -> Pushed[str]:
         """Write all messages and wait for their confirms; return what became of them.
 
         A broken connection is dropped.
@@ -249,7 +235,8 @@ class RabbitLane(FastLane):
         lost, refused = confirms.open, dict(confirms.refused)
         if failure is not None or lost:
             broker.drop()
-        return Sending(started - lost - refused.keys(), lost, refused, failure)
+        sent = started - lost - refused.keys()
+        return Pushed(sent=sent, lost=lost, refused=refused, broken=failure)
 
     def _write_ups(self, frames: Iterable[Frame]) -> Iterator[tuple[list[str], bytes]]:
         """Yield the ids, in order, and the frames of as many as one write takes."""
@@ -307,7 +294,9 @@ class StoredRabbit(StoredLane):
         """Return that it does."""
         return True
 
-    def push(self, messages: Sequence[Message], token: str, now: datetime) -> Pushed:
+    def push(
+        self, messages: Sequence[Message], token: str, now: datetime
+    ) -> Pushed[int]:
         """Send all of them and wait for the confirms.
 
         Raises:
@@ -315,7 +304,7 @@ class StoredRabbit(StoredLane):
 
         """
         del token  # it says nothing to RabbitMQ
-        pushed = Pushed()
+        pushed = Pushed[int]()
         names = {one.exchange for one in messages} - {""}
         why_missing = self._broker.transport.why_missing
         errors = {name: why_missing(name) for name in sorted(names)}
@@ -325,16 +314,16 @@ class StoredRabbit(StoredLane):
                 pushed.refused[one.id] = missing[one.exchange]
         sendable = [one for one in messages if one.id not in pushed.refused]
         sending = self._lane.send([self._framed(one, now) for one in sendable])
-        pushed.sent.update(one.id for one in sendable if one.task_id in sending.done)
+        pushed.sent.update(one.id for one in sendable if one.task_id in sending.sent)
         for one in sendable:
             if one.task_id in sending.refused and one.id not in pushed.sent:
                 pushed.refused[one.id] = sending.refused[one.task_id]
-        if isinstance(sending.failure, self._broker.refused_by):
+        if isinstance(sending.broken, self._broker.refused_by):
             rest = {one.id for one in sendable} - pushed.sent - pushed.refused.keys()
             pushed.alone.update(rest)
-            pushed.why = str(sending.failure)
-        elif sending.failure is not None or sending.lost:
-            pushed.broken = sending.failure or TimeoutError("no confirms in time")
+            pushed.why = str(sending.broken)
+        elif sending.broken is not None or sending.lost:
+            pushed.broken = sending.broken or TimeoutError("no confirms in time")
         return pushed
 
     def _framed(self, message: Message, now: datetime) -> Frame:

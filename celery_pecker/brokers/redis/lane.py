@@ -320,7 +320,9 @@ class StoredRedis(StoredLane):
             return False
         return not exchange or channel.typeof(exchange).type in LISTED
 
-    def push(self, messages: Sequence[Message], token: str, now: datetime) -> Pushed:
+    def push(
+        self, messages: Sequence[Message], token: str, now: datetime
+    ) -> Pushed[int]:
         """Push all of them, unless it was done under the token before.
 
         Raises:

@@ -45,7 +45,7 @@ class Delivery:
         self._batches = batches
         self._publisher = publisher
         self._clock = clock
-        self._unwritten: list[tuple[RelayBatch, Pushed]] = []
+        self._unwritten: list[tuple[RelayBatch, Pushed[int]]] = []
         self._took_at = self._rated_at = float("-inf")
         self._tasks: dict[int, str] = {}
         """Tasks of the messages in hand."""
@@ -86,7 +86,7 @@ class Delivery:
             alone = {one.id for one in plan.alone}
             rest, apart = self._write(batch, Pushed(refused=plan.parked, alone=alone))
         if rest is not None:
-            pushed = Pushed()
+            pushed = Pushed[int]()
             if plan.together:
                 pushed = self._publisher.push(plan.together, token, trust=trust)
             _, spoiled = self._write(rest, pushed, ended=True)
@@ -112,7 +112,7 @@ class Delivery:
             self._write(batch, pushed)
 
     def _write(
-        self, batch: RelayBatch, pushed: Pushed, *, ended: bool = False
+        self, batch: RelayBatch, pushed: Pushed[int], *, ended: bool = False
     ) -> tuple[RelayBatch | None, RelayBatch | None]:
         """Write what became of a batch; return what is left, and what was set apart.
 
@@ -137,7 +137,7 @@ class Delivery:
             raise
 
     def _written(
-        self, batch: RelayBatch, pushed: Pushed
+        self, batch: RelayBatch, pushed: Pushed[int]
     ) -> tuple[RelayBatch | None, RelayBatch | None]:
         rest: RelayBatch | None = batch
         apart: RelayBatch | None = None
@@ -164,7 +164,7 @@ class Delivery:
             self._batches.release_for_retry(rest, wait=wait, tries=tries)
         return rest, apart
 
-    def _count(self, pushed: Pushed) -> None:
+    def _count(self, pushed: Pushed[int]) -> None:
         if pushed.sent:
             self._took_at = self._clock.monotonic()
             self._counts.update(
@@ -210,5 +210,5 @@ class Delivery:
                 left, _ = self._write(rest, pushed)
                 if left is None:
                     return
-                pushed, rest = Pushed(), left
+                pushed, rest = Pushed[int](), left
         self._write(rest, pushed, ended=True)
