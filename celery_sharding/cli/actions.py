@@ -7,10 +7,9 @@ what was let go on is sent for by the sweeper, within another.
 from __future__ import annotations
 
 import click
-from celery.bin.base import CeleryCommand
 
 from celery_pecker.surfaces.console.database_context import acting
-from celery_sharding.cli.context import Context, as_json, job_command, of_job
+from celery_sharding.cli.context import Context, job_command, of_job
 from celery_sharding.views import JOBS
 
 RETRY, _ = JOBS.acts["retry"]
@@ -48,11 +47,9 @@ def retry(context: Context, *, task_id: str) -> None:
         click.echo(RETRY.said(task_id, items))
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @of_job
 @click.argument("shards", type=click.IntRange(0), nargs=-1, required=True)
-@as_json
-@Context.opened
 @acting("sharding rerun", "task_id", "shards")
 def rerun(context: Context, *, task_id: str, shards: tuple[int, ...]) -> None:
     """Run shards of an ended job once more, all of their items, and then Post."""
@@ -61,11 +58,9 @@ def rerun(context: Context, *, task_id: str, shards: tuple[int, ...]) -> None:
         click.echo(RETRY.said(task_id, items))
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @of_job
 @click.argument("number", type=click.IntRange(1, 10_000))
-@as_json
-@Context.opened
 @acting("sharding concurrency", "task_id", "number")
 def concurrency(context: Context, *, task_id: str, number: int) -> None:
     """Let at most so many shards of a job run at once, from now on."""

@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import cached_property
 
 import click
-from celery.bin.base import CeleryCommand
 
 from celery_pecker.surfaces.console.context import as_json
 from celery_pecker.surfaces.console.database_context import DatabaseContext, acting
@@ -42,4 +41,4 @@ class Context(DatabaseContext):
 def job_command(act: Callable[..., None]) -> click.Command:
     """Make a command of what is done with a job in an open context."""
     recorded = acting(f"sharding {act.__name__}", "task_id")(act)
-    return click.command(cls=CeleryCommand)(of_job(as_json(Context.opened(recorded))))
+    return Context.command()(of_job(recorded))

@@ -6,21 +6,18 @@ from itertools import islice
 from typing import Any
 
 import click
-from celery.bin.base import CeleryCommand
 from rich.text import Text
 
 from celery_pecker.surfaces.console.rendering import visible
-from celery_sharding.cli.context import Context, as_json, of_job
+from celery_sharding.cli.context import Context, of_job
 from celery_sharding.model import ItemError
 from celery_sharding.views import as_text
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @of_job
 @click.option("--limit", type=click.IntRange(1), help="So many at most; else all.")
 @click.option("--traceback", is_flag=True, help="With what was seen where it failed.")
-@as_json
-@Context.opened
 def errors(
     context: Context, *, task_id: str, limit: int | None, traceback: bool
 ) -> None:

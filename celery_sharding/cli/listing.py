@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import click
-from celery.bin.base import CeleryCommand
 
 from celery_pecker.surfaces.console.rendering import print_table
-from celery_sharding.cli.context import Context, as_json, plain
+from celery_sharding.cli.context import Context, plain
 from celery_sharding.ledger.rows import JobRow
 from celery_sharding.overview import verdict
 from celery_sharding.views import JOBS_TABLE
 
 
-@click.command(name="list", cls=CeleryCommand)
+@Context.command("list")
 @click.option("--open", "open_only", is_flag=True, help="Those that have not ended.")
 @click.option("--search", default="", help="Names, keys and ids that contain this.")
 @click.option(
@@ -22,8 +21,6 @@ from celery_sharding.views import JOBS_TABLE
     show_default=True,
     help="Jobs shown at most, the youngest first.",
 )
-@as_json
-@Context.opened
 def list_(context: Context, *, open_only: bool, search: str, limit: int) -> None:
     """List jobs, the youngest first: their state and their progress."""
     rows = context.ledger.reading.jobs(open_only=open_only, search=search, most=limit)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import click
-from celery.bin.base import CeleryCommand
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -21,7 +20,7 @@ from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.surfaces.console.exits import interrupted
 from celery_pecker.surfaces.console.rendering import STYLES, visible
 from celery_pecker.surfaces.views.phrases import duration, pace
-from celery_sharding.cli.context import NO, UNKNOWN, Context, as_json, of_job
+from celery_sharding.cli.context import NO, UNKNOWN, Context, of_job
 from celery_sharding.cli.listing import document
 from celery_sharding.ledger.rows import JobRow
 from celery_sharding.model import LayerProgress, Outcome, Stage
@@ -133,7 +132,7 @@ AWAY = 60.0
 """Seconds without an answer from PostgreSQL after which the command ends."""
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @of_job
 @click.option(
     "--every",
@@ -147,8 +146,6 @@ AWAY = 60.0
     type=click.FloatRange(0.1),
     help="Seconds after which to stop, with exit code 3; else until it has ended.",
 )
-@as_json
-@Context.opened
 def watch(
     context: Context, *, task_id: str, every: float, timeout: float | None
 ) -> None:

@@ -6,18 +6,17 @@ import json as jsons
 import shutil
 
 import click
-from celery.bin.base import CeleryCommand
 from rich.console import Console
 from rich.live import Live
 
 from celery_pecker.surfaces.console.context import WHOLE_LINES
 from celery_pecker.surfaces.console.exits import YES, interrupted
-from throttle.cli.context import Context, as_json, document, of_database, turns
+from throttle.cli.context import Context, document, of_database, turns
 from throttle.cli.screen import Screen
 from throttle.overview import Picture, where
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @click.option("--once", is_flag=True, help="One look, printed.")
 @click.option(
     "--every",
@@ -28,8 +27,6 @@ from throttle.overview import Picture, where
 )
 @click.option("--times", type=click.IntRange(1), help="End after so many looks.")
 @of_database
-@as_json
-@Context.opened
 def top(
     context: Context,
     *,

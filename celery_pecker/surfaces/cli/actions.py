@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import click
 from celery.backends.base import DisabledBackend
-from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.audit import current_user
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.clock import pause as sleep
 from celery_pecker.schedules.engine.model import task_id
 from celery_pecker.schedules.overview import SlotRow
-from celery_pecker.surfaces.cli.context import NO, UNKNOWN, Context, as_json, instant
+from celery_pecker.surfaces.cli.context import NO, UNKNOWN, Context, instant
 from celery_pecker.surfaces.console.database_context import acting
 from celery_pecker.surfaces.console.exits import interrupted
 from celery_pecker.surfaces.findings.timeouts import bounded
@@ -33,10 +32,8 @@ BAD = {
 }
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @click.argument("name")
-@as_json
-@Context.opened
 @acting("schedules pause")
 def pause(context: Context, *, name: str) -> None:
     """Let an entry's slots pass without a run, until it is resumed."""
@@ -45,10 +42,8 @@ def pause(context: Context, *, name: str) -> None:
         click.echo(PAUSE.said(name))
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @click.argument("name")
-@as_json
-@Context.opened
 @acting("schedules resume")
 def resume(context: Context, *, name: str) -> None:
     """Let an entry's slots run again; what passed meanwhile is not made up for."""
@@ -57,7 +52,7 @@ def resume(context: Context, *, name: str) -> None:
         click.echo(RESUME.said(name))
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @click.argument("name")
 @click.option("--wait", is_flag=True, help="Wait until it has run.")
 @click.option(
@@ -67,8 +62,6 @@ def resume(context: Context, *, name: str) -> None:
     show_default=True,
     help="With --wait: seconds.",
 )
-@as_json
-@Context.opened
 @acting("schedules run")
 def run(context: Context, *, name: str, wait: bool, timeout: float) -> None:
     """Ask for a run of an entry now, beside its slots.

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import click
-from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.audit import acts
-from celery_pecker.surfaces.cli.context import Context, as_json, limited
+from celery_pecker.surfaces.cli.context import Context, limited
 from celery_pecker.surfaces.console.rendering import print_table
 from celery_pecker.surfaces.views.audit import ACTS
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @click.argument("search", default="")
 @click.option("--by", default="", help="Only what this person did.")
 @click.option("--act", default="", help='Only this, as "outbox drop".')
 @limited
-@as_json
-@Context.opened
 def audit(context: Context, *, search: str, by: str, act: str, limit: int) -> None:
     """Show who did what by a command, Flower, the admin or remote control.
 

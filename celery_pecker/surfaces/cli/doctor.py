@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-import click
-from celery.bin.base import CeleryCommand
-
 from celery_pecker.kernel.declared import refuse_misspelt
-from celery_pecker.surfaces.cli.context import NO, Context, as_json
+from celery_pecker.surfaces.cli.context import NO, Context
 from celery_pecker.surfaces.findings import broker, hosts, packages, postgres
 from celery_pecker.surfaces.findings.model import Grade
 
@@ -24,9 +21,7 @@ MARKS = {
 }
 
 
-@click.command(cls=CeleryCommand)
-@as_json
-@Context.opened
+@Context.command()
 def doctor(context: Context) -> None:
     """Look at database, broker, clocks and workers; say what to mend.
 

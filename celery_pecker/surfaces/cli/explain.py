@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import click
-from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.declared import moment_of
@@ -11,11 +10,11 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.lease import SLACK
 from celery_pecker.schedules.overview.explain import explain as answer
 from celery_pecker.schedules.overview.verdicts import Question
-from celery_pecker.surfaces.cli.context import NO, Context, as_json
+from celery_pecker.surfaces.cli.context import NO, Context
 from celery_pecker.surfaces.cli.upcoming import first_after
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @click.argument("name")
 @click.option(
     "--at",
@@ -23,8 +22,6 @@ from celery_pecker.surfaces.cli.upcoming import first_after
     metavar="INSTANT",
     help="Which slot is meant, in ISO 8601; default the last one, and the one to come.",
 )
-@as_json
-@Context.opened
 def explain(context: Context, *, name: str, slot: str | None) -> None:
     """Show why an entry runs or does not: one verdict, and what it rests on."""
     entry = context.declared.get(name)

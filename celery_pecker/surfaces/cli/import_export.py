@@ -23,7 +23,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.schedules.engine.model import Row
 from celery_pecker.schedules.engine.repository import CHUNK
 from celery_pecker.schedules.overview.slot_verdicts import alive, count_of_schedulers
-from celery_pecker.surfaces.cli.context import NO, Context, as_json, instant
+from celery_pecker.surfaces.cli.context import NO, Context, instant
 from celery_pecker.surfaces.cli.schedules_import import PEERS, Place, import_schedules
 from celery_pecker.surfaces.cli.stored_schedules import stored_names
 
@@ -142,7 +142,7 @@ WORDS = {
 }
 
 
-@click.command(name="import", cls=CeleryCommand)
+@Context.command("import")
 @click.argument("source", metavar="FILE | URL", required=False)
 @click.option(
     "--schedules",
@@ -164,8 +164,6 @@ WORDS = {
     is_flag=True,
     help="Also entries that ran here already: their slots since then may come twice.",
 )
-@as_json
-@Context.opened
 def import_(  # noqa: PLR0913  # from five sources
     context: Context,
     *,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import click
-from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel import migrations
-from celery_pecker.surfaces.cli.context import Context, as_json
+from celery_pecker.surfaces.cli.context import Context
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @click.option(
     "--sql",
     "as_sql",
@@ -23,8 +22,6 @@ from celery_pecker.surfaces.cli.context import Context, as_json
     show_default=True,
     help="With --sql: leave out the steps up to this one.",
 )
-@as_json
-@Context.opened
 def migrate(context: Context, *, as_sql: bool, after: int) -> None:
     """Bring the tables up to this version. Safe to run again, and side by side."""
     settings = context.settings

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
-from celery.bin.base import CeleryCommand
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from celery_pecker.kernel.audit import current_user
 from celery_pecker.kernel.errors import PeckerError
-from celery_pecker.surfaces.cli.context import NO, YES, Context, as_json
+from celery_pecker.surfaces.cli.context import NO, YES, Context
 from celery_pecker.surfaces.console.exits import interrupted
 from celery_pecker.surfaces.console.rendering import STYLES, visible
 from celery_pecker.surfaces.findings.look import Report, look
@@ -30,7 +29,7 @@ AT_ONCE_US = 1_000_000
 """Microseconds: what has been so for less is shown without a length of time."""
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @click.option("--once", is_flag=True, help="One look, printed, on a terminal too.")
 @click.option(
     "--every",
@@ -39,8 +38,6 @@ AT_ONCE_US = 1_000_000
     show_default=True,
     help="On a terminal: seconds between two looks.",
 )
-@as_json
-@Context.opened
 def now(context: Context, *, once: bool, every: float) -> None:
     """Show what is wrong: causes first, what follows below, and what ends it.
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import click
-from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.observers import operations
@@ -96,11 +95,9 @@ def observers(  # what a row may be chosen by
             click.echo(f"and {page.total - len(page.rows)} more: --limit, --kind, …")
 
 
-@observers.command(cls=CeleryCommand)
+@Context.command(group=observers)
 @click.argument("name")
 @limited
-@as_json
-@Context.opened
 def show(context: Context, /, *, name: str, limit: int) -> None:
     """Show one observer and its life: what happened to it, newest first."""
     overview = ObserversOverview(context.database)
@@ -173,14 +170,12 @@ GONE = {
 }
 
 
-@observers.command(cls=CeleryCommand)
+@Context.command(group=observers)
 @click.argument("kind")
 @click.argument("name")
 @click.option("--args", default="{}", help="Arguments by name, as a JSON object.")
 @click.option("--weight", type=int, help="Default as the kind was declared.")
 @click.option("--refuse", is_flag=True, help="Where no host has room: do not wait.")
-@as_json
-@Context.opened
 @acting("observers start", "name", "kind")
 def start(  # all options of one
     context: Context,
@@ -204,10 +199,8 @@ def start(  # all options of one
         click.echo(f"{name!r} is recorded: a host takes it")
 
 
-@observers.command(cls=CeleryCommand)
+@Context.command(group=observers)
 @click.argument("name")
-@as_json
-@Context.opened
 @acting("observers stop")
 def stop(context: Context, /, *, name: str) -> None:
     """Ask for the end of an observer."""
@@ -217,10 +210,8 @@ def stop(context: Context, /, *, name: str) -> None:
         context.leave(NO)
 
 
-@observers.command(cls=CeleryCommand)
+@Context.command(group=observers)
 @click.argument("name")
-@as_json
-@Context.opened
 @acting("observers restart")
 def restart(context: Context, /, *, name: str) -> None:
     """End the life of an observer and begin another; a parked one begins again."""
@@ -230,20 +221,16 @@ def restart(context: Context, /, *, name: str) -> None:
         context.leave(NO)
 
 
-@observers.command(cls=CeleryCommand)
+@Context.command(group=observers)
 @click.argument("node")
-@as_json
-@Context.opened
 @acting("observers drain", "node")
 def drain(context: Context, /, *, node: str) -> None:
     """Have a host, by name or id, hand over what it holds and take nothing more."""
     _ordered(context, node, operations.drain(context.database, node), "drain")
 
 
-@observers.command(cls=CeleryCommand)
+@Context.command(group=observers)
 @click.argument("node")
-@as_json
-@Context.opened
 @acting("observers undrain", "node")
 def undrain(context: Context, /, *, node: str) -> None:
     """Let a host that was drained, by name or id, take observers again."""

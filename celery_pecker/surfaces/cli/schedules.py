@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import click
-from celery.bin.base import CeleryCommand
 
 from celery_pecker.surfaces.cli.context import Context, as_json, limited
 from celery_pecker.surfaces.console.group import subcommand_follows
@@ -44,11 +43,9 @@ def schedules(
             click.echo("no schedule is stored" if after is None else "no more")
 
 
-@schedules.command(cls=CeleryCommand)
+@Context.command(group=schedules)
 @click.argument("name")
 @limited
-@as_json
-@Context.opened
 def history(context: Context, /, *, name: str, limit: int) -> None:
     """Show the changes of a schedule and the users that made them, newest first."""
     changes = context.schedules.history(name, limit=limit)

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import click
 import psycopg
-from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.audit import current_user
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
@@ -18,7 +17,7 @@ from celery_pecker.kernel.hosts import BoundedConnection
 from celery_pecker.schedules import ScheduleRow
 from celery_pecker.schedules.stored.fields import Preview, arguments, preview, texts
 from celery_pecker.schedules.stored.form_fields import FIELDS, KINDS, Field
-from celery_pecker.surfaces.cli.context import NO, Context, as_json
+from celery_pecker.surfaces.cli.context import NO, Context
 from celery_pecker.surfaces.console import instants
 from celery_pecker.surfaces.console.database_context import acting
 
@@ -67,7 +66,7 @@ def _with_kinds(command: Command) -> Command:
     return command
 
 
-@click.command(name="set", cls=CeleryCommand)
+@Context.command("set")
 @click.argument("name")
 @click.option("--task", help="Name of the task; needed for a new schedule.")
 @_with(ARGUMENTS)
@@ -75,8 +74,6 @@ def _with_kinds(command: Command) -> Command:
 @_with((*OTHERS, *SWITCHES))
 @of_version
 @click.option("--dry-run", is_flag=True, help="Show the next five runs; store nothing.")
-@as_json
-@Context.opened
 def set_(
     context: Context, /, *, name: str, version: int | None, dry_run: bool, **named: Any
 ) -> None:
@@ -125,13 +122,11 @@ def _refuse(context: Context, change: Callable[..., ScheduleRow]) -> None:
         raise Misconfigured(message) from error
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @click.argument("task")
 @click.option("--at", required=True, help="When: ISO 8601, or local time of the app.")
 @click.option("--name", help="Of the entry; one is made if there is none.")
 @_with(ARGUMENTS)
-@as_json
-@Context.opened
 @acting("schedules once", "task", "name")
 def once(
     context: Context, /, *, task: str, at: str, name: str | None, **named: str | None
@@ -145,12 +140,10 @@ def once(
     _say(context, row)
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @click.argument("name")
 @click.argument("to")
 @of_version
-@as_json
-@Context.opened
 @acting("schedules rename", "name", "to")
 def rename(context: Context, /, *, name: str, to: str, version: int | None) -> None:
     """Give a stored schedule another name; its slots come as they would have come."""
@@ -160,11 +153,9 @@ def rename(context: Context, /, *, name: str, to: str, version: int | None) -> N
     )
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @click.argument("name")
 @of_version
-@as_json
-@Context.opened
 @acting("schedules remove")
 def remove(context: Context, /, *, name: str, version: int | None) -> None:
     """Remove a stored schedule."""

@@ -6,7 +6,6 @@ import json as jsons
 from collections.abc import Iterator
 
 import click
-from celery.bin.base import CeleryCommand
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
@@ -14,7 +13,7 @@ from rich.text import Text
 from celery_pecker.kernel.clock import from_us, pause
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.schedules.overview import ORDERS, EntryPage, EntryRow
-from celery_pecker.surfaces.cli.context import Context, as_json, plain
+from celery_pecker.surfaces.cli.context import Context, plain
 from celery_pecker.surfaces.cli.upcoming import first_after
 from celery_pecker.surfaces.console.exits import YES, interrupted
 from celery_pecker.surfaces.console.listing import Listing
@@ -27,7 +26,7 @@ SHOWN = 12
 """Slots in a sparkline here."""
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @click.option("--watch", is_flag=True, help="Show it again and again, until Ctrl-C.")
 @click.option(
     "--every",
@@ -56,8 +55,6 @@ SHOWN = 12
     help="Entries shown at most.",
 )
 @click.option("--offset", type=click.IntRange(0), default=0, help="Entries left out.")
-@as_json
-@Context.opened
 def tasks(  # noqa: PLR0913  # what a table can be asked
     context: Context,
     *,

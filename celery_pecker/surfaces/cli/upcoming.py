@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
-from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.errors import UnknownSchedule
 from celery_pecker.schedules.engine.model import NEVER_US, Entry
 from celery_pecker.schedules.overview import EntryRow
-from celery_pecker.surfaces.cli.context import NO, Context, as_json, instant
+from celery_pecker.surfaces.cli.context import NO, Context, instant
 from celery_pecker.surfaces.cli.stored_schedules import stored_entry
 
 MOST = 10_000
@@ -51,7 +50,7 @@ def slots(entry: Entry | None, row: EntryRow, now_us: int) -> Iterator[int]:
             return
 
 
-@click.command(name="next", cls=CeleryCommand)
+@Context.command("next")
 @click.argument("name")
 @click.option(
     "-n",
@@ -61,8 +60,6 @@ def slots(entry: Entry | None, row: EntryRow, now_us: int) -> Iterator[int]:
     show_default=True,
     help="How many slots.",
 )
-@as_json
-@Context.opened
 def next_(context: Context, *, name: str, count: int) -> None:
     """Show when an entry is due next, by the database's clock."""
     entry = context.declared.get(name) or stored_entry(context, name)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Concatenate, NoReturn, Self
 
 import click
 from celery import Celery
+from celery.bin.base import CeleryCommand
 from rich.console import Console
 
 from celery_pecker.surfaces.console import exits
@@ -73,6 +74,25 @@ class CommandContext:
                 command(context, **options)
 
         return call
+
+    @classmethod
+    def command(
+        cls, name: str | None = None, *, group: click.Group | None = None
+    ) -> Callable[[Callable[Concatenate[Self, ...], None]], click.Command]:
+        """Make a command, of a group or not, of what it does in an open context.
+
+        ``--json`` is the last of its options.
+        """
+
+        def make(command: Callable[Concatenate[Self, ...], None]) -> click.Command:
+            call: Any = as_json(cls.opened(command))
+            # Added last; click reads them from the last one on.
+            call.__click_params__.insert(0, call.__click_params__.pop())
+            maker: Any = group or click
+            made: click.Command = maker.command(name, cls=CeleryCommand)(call)
+            return made
+
+        return make
 
     def hint(self, error: Exception) -> str:  # noqa: ARG002  # of some packages
         """Return what an error is shown with, such as a name that was meant."""
