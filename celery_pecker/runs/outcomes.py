@@ -46,12 +46,6 @@ REFUSED = {
     Report.REFUSED_REPEATED: "repeated",
     Report.REFUSED_UNKNOWN: "unknown",
 }
-ENDED = {
-    Report.SUCCEEDED: "succeeded",
-    Report.FAILED: "failed",
-    Report.OVERRUN: "overrun",
-    Report.LOST: "lost",
-}
 Error = TypeVar("Error", bound=Exception)
 LOST = (WorkerLostError, Terminated, SystemExit, KeyboardInterrupt)
 
@@ -136,10 +130,9 @@ class Watch:
         if report in REFUSED:
             _send_refused(run.name, task, report)
         else:
+            state = report.name.lower()
             signals.run_ended.send(
-                signals.RunEnded(
-                    name=run.name, task=task, state=ENDED[report], seconds=took
-                )
+                signals.RunEnded(name=run.name, task=task, state=state, seconds=took)
             )
 
     def began(self, request: Any) -> None:

@@ -327,14 +327,14 @@ class LocalRunner:
         now = self._clock.monotonic()
         over = order.ends is not None and now >= order.ends
         if over or isinstance(ended.error, deadline.DeadlineExceeded):
-            report, state = Report.OVERRUN, "overrun"
+            report = Report.OVERRUN
         elif ended.state in (states.SUCCESS, states.IGNORED):
-            report, state = Report.SUCCEEDED, "succeeded"
+            report = Report.SUCCEEDED
         else:
-            report, state = Report.FAILED, "failed"
+            report = Report.FAILED
         self._note(order, report, ended.exception)
+        task, state = order.ready.task, report.name.lower()
         self._count(state)
-        task = order.ready.task
         event = EVENTS.get(ended.state)
         if event is not None:
             kind, fields = event
