@@ -83,7 +83,8 @@ class Validator:
                 refuse(field, str(first or last), "none beside a schedule 'once'")
             self.instant("schedule", document["once"])
             once = True
-        listed = checked_json("args", _listed(args), list)
+        listed = [*args] if isinstance(args, tuple) else args
+        listed = checked_json("args", listed, list)
         named = checked_json("kwargs", {} if kwargs is None else kwargs, dict)
         chosen = _options(options)
         check_options(chosen, self._allow_list, (listed, named))
@@ -193,10 +194,6 @@ class Validator:
         check_task(task, self._allow_list)
 
 
-def _listed(args: Any) -> Any:
-    return [*args] if isinstance(args, tuple) else args
-
-
 def _options(options: Any) -> dict[str, Any]:
     checked = {} if options is None else options
     if isinstance(checked, dict):
@@ -210,15 +207,12 @@ def _options(options: Any) -> dict[str, Any]:
 
 
 def _policies(policies: Mapping[str, Any]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     for key, value in policies.items():
         if value is None:
             continue
         plain = value.total_seconds() if isinstance(value, timedelta) else value
         if key in DURATIONS and isinstance(plain, float):
             plain = schedule_json.number(plain)
-        values[key] = str(plain) if isinstance(plain, str) else plain
-    checked: dict[str, Any] = {}
-    for key, value in values.items():
-        checked[key] = checked_json(key, [value], list)[0]
+        checked[key] = checked_json(key, [plain], list)[0]
     return checked

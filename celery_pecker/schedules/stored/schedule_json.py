@@ -23,32 +23,30 @@ from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
 from celery_pecker.schedules.declarations import check_schedule
 
-NUMBER = (int, float)
-OPTIONS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
-    "every": {"relative": bool},
-    "cron": {"zone": str, "start": str, "end": str, "calendar": str, "days": str},
+Kinds = Mapping[str, tuple[type, ...]]
+NUMBER, TEXT = (int, float), (str,)
+OPTIONS: Mapping[str, Kinds] = {
+    "every": {"relative": (bool,)},
+    "cron": dict.fromkeys(("zone", "start", "end", "calendar", "days"), TEXT),
     "crontab": {},
     "recurrence": {},
-    "rrule": {"zone": str, "start": str, "end": str},
+    "rrule": dict.fromkeys(("zone", "start", "end"), TEXT),
     "solar": {"lat": NUMBER, "lon": NUMBER},
     "once": {},
 }
 """Of each kind: its options, and what they are in JSON."""
-MOVED: Mapping[str, type | tuple[type, ...]] = {
+MOVED: Kinds = {
     "jitter": NUMBER,
     "splay": (bool, *NUMBER),
-    "key": str,
+    "key": TEXT,
 }
 """Options that move the instants of a kind."""
 MOVABLE = ("every", "cron", "recurrence", "rrule")
-RECURRENCE = {
-    "level": str,
-    "every": int,
-    "days": list,
-    "zone": str,
-    "calendar": str,
-    "start": str,
-    "end": str,
+RECURRENCE: Kinds = {
+    "level": TEXT,
+    "every": (int,),
+    "days": (list,),
+    **dict.fromkeys(("zone", "calendar", "start", "end"), TEXT),
 }
 LONGEST_MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 ALLOWED = (
@@ -181,20 +179,15 @@ def _moved(document: Mapping[str, Any], base: Any) -> Any:
     return moved
 
 
-def _check_options(
-    kind: str,
-    options: Mapping[str, Any],
-    known: Mapping[str, type | tuple[type, ...]],
-) -> None:
+def _check_options(kind: str, options: Mapping[str, Any], known: Kinds) -> None:
     for name, value in options.items():
         expected = known.get(name)
         if expected is None:
             allowed = ", ".join(known) or "none"
             refuse(f"{kind} has no option {name!r}; allowed are {allowed}")
-        switch = bool in (expected if isinstance(expected, tuple) else (expected,))
-        if not isinstance(value, expected) or (isinstance(value, bool) and not switch):
-            kinds = expected if isinstance(expected, tuple) else (expected,)
-            words = " or ".join(_WORDS[one] for one in kinds)
+        switch = isinstance(value, bool) and bool not in expected
+        if switch or not isinstance(value, expected):
+            words = " or ".join(_WORDS[one] for one in expected)
             refuse(f"{name} of {kind} is {value!r}; allowed is {words}")
 
 
