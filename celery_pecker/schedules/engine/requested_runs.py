@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from celery_pecker.schedules.engine import request_timing
 from celery_pecker.schedules.engine.agenda import Agenda
@@ -35,60 +36,49 @@ Dropped = tuple[RequestedRun, str]
 """A run that is given up, and why."""
 
 
+@dataclass(slots=True)
 class RequestedRuns:
     """The looks of one replica; a look that finds nothing only reads."""
 
-    def __init__(  # noqa: PLR0913  # its seams, and time
-        self,
-        agenda: Agenda,
-        repository: Repository,
-        timekeeper: Timekeeper,
-        sending: Sending,
-        pending: PendingWrites,
-        *,
-        every: float,
-        timeout: float,
-        recall: Callable[[Iterable[str]], None],
-    ) -> None:
-        self._agenda = agenda
-        self._repository = repository
-        self._timekeeper = timekeeper
-        self._sending = sending
-        self._pending = pending
-        self._every = every
-        self._timeout = timeout
-        self._recall = recall
-        self.next = 0.0
-        """When the next look is due by the monotonic clock."""
+    agenda: Agenda
+    repository: Repository
+    timekeeper: Timekeeper
+    sending: Sending
+    pending: PendingWrites
+    every: float
+    timeout: float
+    recall: Callable[[Iterable[str]], None]
+    next: float = 0.0
+    """When the next look is due by the monotonic clock."""
 
     @property
     def due(self) -> bool:
         """Whether it is time for a look."""
-        return self._timekeeper.now() >= self.next
+        return self.timekeeper.now() >= self.next
 
     def postpone(self) -> None:
         """Look later: what is taken now could not be sent."""
-        self.next = self._timekeeper.now() + self._every
+        self.next = self.timekeeper.now() + self.every
 
     def step(self) -> bool:
         """Look once, take and send what may be sent; whether there was anything."""
         self.postpone()
-        time = self._timekeeper
+        time = self.timekeeper
         sent = time.now()
-        now_us, waiting = self._repository.asked()
+        now_us, waiting = self.repository.asked()
         time.observe(now_us, sent=sent)
         time.handle_clock_step()
         over = [one for one in waiting if one.over(now_us)]
         if over:
-            self._repository.drop_requested(over)
-        self._recall(one.name for one in waiting)
-        ours = [one for one in waiting if self._agenda.knows(one.name)]
+            self.repository.drop_requested(over)
+        self.recall(one.name for one in waiting)
+        ours = [one for one in waiting if self.agenda.knows(one.name)]
         take, give_up = self._sort(ours, now_us)
         # No replica can read the entry, or build its message: one would have it by now.
         give_up += [
             (one, request_timing.TOO_LATE)
             for one in waiting
-            if not self._agenda.knows(one.name)
+            if not self.agenda.knows(one.name)
             and request_timing.waited_too_long(one, now_us)
         ]
         if give_up:
@@ -96,8 +86,8 @@ class RequestedRuns:
         slots = self._take(take, sent) if take else []
         if slots:
             logger.info("pecker: %d runs that were asked for", len(slots))
-            self._pending.note(slots, Report.ASKED)
-            self._sending.send(slots, time.now_us())
+            self.pending.note(slots, Report.ASKED)
+            self.sending.send(slots, time.now_us())
         return bool(take or give_up)
 
     def _sort(
@@ -113,28 +103,28 @@ class RequestedRuns:
         for one in asked:
             if not one.waits or one.name in take:
                 continue
-            entry, busy_us = self._agenda.entry(one.name), busy.get(one.name, 0)
+            entry, busy_us = self.agenda.entry(one.name), busy.get(one.name, 0)
             decided = request_timing.decide(entry, one, busy_us=busy_us, now_us=now_us)
             if isinstance(decided, request_timing.Send):
                 take[one.name] = one, decided.ends_us
             elif isinstance(decided, request_timing.Drop):
                 give_up.append((one, decided.reason))
             elif decided.until_us is not None:
-                self.next = min(self.next, self._timekeeper.until(decided.until_us))
+                self.next = min(self.next, self.timekeeper.until(decided.until_us))
         return [*take.values()], give_up
 
     def _take(self, take: list[Taken], sent: float) -> list[Slot]:
-        time = self._timekeeper
-        wins = self._repository.take_requested(
+        time = self.timekeeper
+        wins = self.repository.take_requested(
             take,
-            [self._agenda.entry(one.name).version for one, _ in take],
-            until_us=time.at_us(sent + self._timeout),
+            [self.agenda.entry(one.name).version for one, _ in take],
+            until_us=time.at_us(sent + self.timeout),
         )
         ends = {one.name: ends_us for one, ends_us in take}
         sent_us = time.at_us(sent)
         return [
             requested_slot(
-                self._agenda.entry(name), (due_us, era, epoch), ends[name], sent_us
+                self.agenda.entry(name), (due_us, era, epoch), ends[name], sent_us
             )
             for name, due_us, epoch, era in wins
         ]
@@ -142,9 +132,9 @@ class RequestedRuns:
     def _give_up(self, drop: list[Dropped]) -> None:
         """Count the runs that no other replica gave up before."""
         why = {(one.name, one.due_us, one.era): reason for one, reason in drop}
-        for gone in self._repository.drop_requested([one for one, _ in drop]):
+        for gone in self.repository.drop_requested([one for one, _ in drop]):
             name, due_us, era = gone
             policy = Policy(delivery=Delivery.AT_MOST_ONCE)  # it may not be known here
             entry = Entry(name=name, task="", described="", policy=policy)
             slot = requested_slot(entry, (due_us, era, 0), None, sent_us=due_us)
-            self._sending.miss([slot], why[gone], Report.MISSED)
+            self.sending.miss([slot], why[gone], Report.MISSED)
