@@ -154,7 +154,6 @@ class ManualPecker:
                 *(self.publisher, pending, timekeeper, self.stored),
                 schema=schema,
                 holder=str(holder),
-                skew=2.0,
                 unbuilt={entry.name: entry for entry in entries},
             ),
             pending,

@@ -22,7 +22,7 @@ GUARDS = (
     ),
     Guard(
         "stored: messages are built in idle seconds before their slots",
-        "self._stored is not None and self._stored.build_ahead()\n",
+        "self.stored is not None and self.stored.build_ahead()\n",
         "False\n",
         f"{FOLLOWING}::test_messages_are_built_before_their_slots",
     ),

@@ -10,16 +10,15 @@ batches of which nothing was sent, or whose token makes the broker ignore a seco
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from celery_pecker import signals
 from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
-from celery_pecker.kernel.lease import SECOND
+from celery_pecker.kernel.lease import SECOND, SKEW
 from celery_pecker.schedules.engine.model import RunMode, Slot, task_id
 from celery_pecker.schedules.engine.pending_writes import PendingWrites
 from celery_pecker.schedules.engine.publishing import (
@@ -35,6 +34,8 @@ from celery_pecker.schedules.history import Report
 
 logger = logging.getLogger(__name__)
 
+SKEW_US = int(SKEW * SECOND)
+
 
 @dataclass(slots=True)
 class _PendingSlot:
@@ -44,6 +45,7 @@ class _PendingSlot:
     """Whether it was tried before: then the next slot's turn ends it."""
 
 
+@dataclass(slots=True)
 class Sending:
     """Publishes slots; keeps, bounded, what may be tried again.
 
@@ -53,38 +55,25 @@ class Sending:
     claimed, the rest while nothing is due.
     """
 
-    def __init__(  # noqa: PLR0913  # its parts, what a header says, what is to build
-        self,
-        publisher: Publisher,
-        pending: PendingWrites,
-        timekeeper: Timekeeper,
-        stored: StoredSync | None = None,
-        *,
-        schema: str,
-        holder: str,
-        skew: float,
-        trace: Callable[[Slot], str | None] | None = None,
-        unbuilt: Mapping[str, Any] | None = None,
-        built: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Take entries of code as Celery has them; ``built``: called after the last."""
-        self._publisher = publisher
-        self._pending = pending
-        self._timekeeper = timekeeper
-        self._stored = stored
-        self._schema = schema
-        self._holder = holder
-        self._skew = timedelta(seconds=skew)
-        self._trace = trace
-        self._unbuilt = dict(unbuilt or {})
-        self._built = built
-        self._kept: list[_PendingSlot] = []
-        self._batches = 0
+    publisher: Publisher
+    pending: PendingWrites
+    timekeeper: Timekeeper
+    stored: StoredSync | None = None
+    _: KW_ONLY
+    schema: str
+    holder: str
+    trace: Callable[[Slot], str | None] | None = None
+    unbuilt: dict[str, Any]
+    """Entries of code, as Celery has them, whose messages are not built yet."""
+    built: Callable[[], None] = lambda: None
+    """Called after the last of them."""
+    kept: list[_PendingSlot] = field(default_factory=list, init=False)
+    batches: int = field(default=0, init=False)
 
     @property
     def waiting(self) -> int:
         """How many slots wait for another try."""
-        return sum(len(kept.slots) for kept in self._kept)
+        return sum(len(kept.slots) for kept in self.kept)
 
     def reachable(self) -> bool:
         """Return whether the broker can be reached now; call it before a claim.
@@ -92,7 +81,7 @@ class Sending:
         A replica that cannot reach the broker leaves the slots to those that can.
         """
         try:
-            self._publisher.ensure()
+            self.publisher.ensure()
         except BrokerUnavailable as error:
             logger.warning(
                 "pecker: broker %s, nothing claimed (%d slots wait): %s",
@@ -117,13 +106,13 @@ class Sending:
 
     def prepare_more(self, *, within: float) -> bool:
         """Build other messages for so many seconds; return whether there are more."""
-        until = self._timekeeper.now() + within
+        until = self.timekeeper.now() + within
         try:
-            while self._unbuilt:
-                if self._timekeeper.now() >= until:
+            while self.unbuilt:
+                if self.timekeeper.now() >= until:
                     return True
-                self._build_one(next(iter(self._unbuilt)))
-            return self._stored is not None and self._stored.build_ahead()
+                self._build_one(next(iter(self.unbuilt)))
+            return self.stored is not None and self.stored.build_ahead()
         except BrokerUnavailable:
             return False  # reported before the next claim
 
@@ -132,43 +121,43 @@ class Sending:
 
         ``prepared``: their messages were built a moment ago, before the claim.
         """
-        self._batches += 1
-        kept = _PendingSlot(f"{self._holder}:{self._batches}", slots)
+        self.batches += 1
+        kept = _PendingSlot(f"{self.holder}:{self.batches}", slots)
         if prepared:
             return self._send(kept, now_us)
-        self._kept.append(kept)  # the database may be away: then it is tried again
+        self.kept.append(kept)  # the database may be away: then it is tried again
         self._keep_ready(kept)
-        self._kept.remove(kept)
+        self.kept.remove(kept)
         return self._send(kept, now_us)
 
     def retry(self, now_us: int) -> int:
         """Try again what was kept; return how many the broker has now."""
         sent = 0
-        for kept in self._kept[:]:
+        for kept in self.kept[:]:
             # One batch at a time: of all together the first messages would have made
             # room for the last, and their slots count as those of removed schedules.
             self._keep_ready(kept)
-            self._kept.remove(kept)
+            self.kept.remove(kept)
             sent += self._send(kept, now_us)
         return sent
 
     def _build(self, names: Sequence[str]) -> None:
         """Build the messages of entries of code, unless they are built."""
-        if not self._unbuilt:
+        if not self.unbuilt:
             return  # from then on this costs a wake-up nothing
         for name in names:
-            if name in self._unbuilt:
+            if name in self.unbuilt:
                 self._build_one(name)
 
     def _build_one(self, name: str) -> None:
-        self._publisher.prepare(self._unbuilt[name])
-        del self._unbuilt[name]
-        if not self._unbuilt:
-            self._built()
+        self.publisher.prepare(self.unbuilt[name])
+        del self.unbuilt[name]
+        if not self.unbuilt:
+            self.built()
 
     def _unready(self, names: Sequence[str]) -> set[str]:
         """Build messages of stored entries; return those that cannot be sent now."""
-        return self._stored.unready(names) if self._stored is not None else set()
+        return self.stored.unready(names) if self.stored is not None else set()
 
     def _keep_ready(self, kept: _PendingSlot) -> None:
         """Have the messages of what is kept; what has none any more does not run."""
@@ -184,9 +173,9 @@ class Sending:
 
     def expire(self, now_us: int) -> None:
         """Count what has become too late, without asking the broker."""
-        for kept in self._kept:
+        for kept in self.kept:
             kept.slots = self._in_time(kept, now_us)
-        self._kept = [kept for kept in self._kept if kept.slots]
+        self.kept = [kept for kept in self.kept if kept.slots]
 
     def miss(
         self, slots: Sequence[Slot], reason: str, report: Report, errors: Errors = NONE
@@ -194,9 +183,9 @@ class Sending:
         """Count slots that will have no message; `errors` are those of entries."""
         if not slots:
             return
-        self._pending.note(slots, report, errors)
+        self.pending.note(slots, report, errors)
         names = [slot.entry.name for slot in slots]
-        self._pending.count_missed(names)
+        self.pending.count_missed(names)
         logger.warning(
             "pecker: %d slots missed (%s): %s", len(names), reason, sample(names)
         )
@@ -213,7 +202,7 @@ class Sending:
             self._build([slot.entry.name for slot in slots])
             batch = [self._dispatch(slot) for slot in slots]
             left_us = min(slot.until_us for slot in slots) - now_us
-            self._publisher.publish(batch, kept.token, within=left_us / SECOND)
+            self.publisher.publish(batch, kept.token, within=left_us / SECOND)
         except BrokerUnavailable as error:
             logger.warning(
                 "pecker: broker %s, %d slots kept for another try: %s",
@@ -221,7 +210,7 @@ class Sending:
                 len(slots),
                 error,
             )
-            self._kept.append(_PendingSlot(kept.token, slots, resent=True))
+            self.kept.append(_PendingSlot(kept.token, slots, resent=True))
             return 0
         except PublishUncertain as error:
             return self._uncertain(kept, error)
@@ -244,7 +233,7 @@ class Sending:
                 len(rest),
                 error,
             )
-            self._kept.append(_PendingSlot(kept.token, rest, resent=True))
+            self.kept.append(_PendingSlot(kept.token, rest, resent=True))
         else:
             self._give_up(rest, error.why, error.refused)
         return len(done)
@@ -270,18 +259,18 @@ class Sending:
                     slot.era,
                     slot.epoch,
                 )
-        self._pending.sent(slots)
+        self.pending.sent(slots)
 
     def refuse(
         self, slots: Sequence[Slot], reason: str, report: Report = Report.MISFIRED
     ) -> None:
         """Count slots that are not run, so that no other replica runs them."""
         self.miss(slots, reason, report)
-        self._pending.confirm(slots)
+        self.pending.confirm(slots)
 
     def skip(self, slots: Sequence[Slot]) -> None:
         """Let slots of a paused entry pass."""
-        self._pending.note(slots, Report.PAUSED)
+        self.pending.note(slots, Report.PAUSED)
 
     def _in_time(self, kept: _PendingSlot, now_us: int) -> list[Slot]:
         """Return what may still be sent; count the rest.
@@ -314,18 +303,18 @@ class Sending:
         }
         if slot.asked:
             header["asked"] = True
-        if self._trace is not None and (parent := self._trace(slot)) is not None:
+        if self.trace is not None and (parent := self.trace(slot)) is not None:
             header["traceparent"] = parent
         ends = latest = None
         if slot.entry.policy.run is RunMode.LOCAL:
-            before = self._timekeeper.before
+            before = self.timekeeper.before
             latest = before(slot.until_us)
             ends = None if deadline_us is None else before(deadline_us)
         return Dispatch(
             name=name,
-            task_id=task_id(self._schema, name, slot.due_us, slot.era),
+            task_id=task_id(self.schema, name, slot.due_us, slot.era),
             header=header,
-            expires=None if deadline_us is None else from_us(deadline_us) + self._skew,
+            expires=None if deadline_us is None else from_us(deadline_us + SKEW_US),
             ends=ends,
             latest=latest,
         )

@@ -12,7 +12,6 @@ from celery_pecker.heartbeat import Heartbeat
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.kernel.lease import SKEW
 from celery_pecker.kernel.user_code import Exited, no_exit
 from celery_pecker.schedules import tracing
 from celery_pecker.schedules.declarations import PeckerEntry
@@ -134,7 +133,6 @@ def compose(
         stored,
         schema=settings.schema,
         holder=str(repository.holder),
-        skew=SKEW,
         trace=tracing.hook(settings),
         unbuilt={
             one.name: claimant.beat_schedule.schedule[one.name]
