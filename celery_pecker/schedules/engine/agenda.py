@@ -33,8 +33,8 @@ class _LastKnown:
     entry: Entry
     stagger_us: int
     ahead_us: int
-    last_us: int
-    wake_us: int
+    last_us: int = 0
+    wake_us: int = 0
     """The planned wake-up; 0 for none."""
     era: int = 0
     won_epoch: int = 0
@@ -95,8 +95,6 @@ class Agenda:
             entry=entry,
             stagger_us=min((period_us or 10 * STAGGER_US) // 10, STAGGER_US),
             ahead_us=max(self._slack_us, period_us or 0),
-            last_us=0,
-            wake_us=0,
         )
 
     def entry(self, name: str) -> Entry:

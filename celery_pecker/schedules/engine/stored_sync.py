@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import islice
 from typing import Protocol
@@ -333,11 +334,11 @@ class StoredSync:
                 heappush(self._single, (now_us + DONE_US, name, version))
 
 
+@dataclass(slots=True)
 class _Load:
     """All of them being read again."""
 
-    def __init__(self) -> None:
-        self.name = ""
-        self.since = ""
-        self.connection = -1
-        self.seen: set[str] = set()
+    name: str = ""
+    since: str = ""
+    connection: int = -1
+    seen: set[str] = field(default_factory=set)

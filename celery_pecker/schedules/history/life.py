@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from celery_pecker.kernel.database import Database
+from celery_pecker.schedules.history.outcomes import BEGUN
 from celery_pecker.schedules.history.report import Report
 
 RENEWAL = 10.0
@@ -22,16 +23,7 @@ LISTED = 1_000
 
 LEFT = 0
 """In place of a report: the run continues elsewhere, or its process is not known."""
-BEGUN = frozenset({int(Report.STARTED), int(Report.RUNNING)})
-ENDED = frozenset(
-    {
-        LEFT,
-        int(Report.SUCCEEDED),
-        int(Report.FAILED),
-        int(Report.OVERRUN),
-        int(Report.LOST),
-    }
-)
+ENDED = frozenset({LEFT, Report.SUCCEEDED, Report.FAILED, Report.OVERRUN, Report.LOST})
 
 Key = tuple[str, int, int]
 """Entry, era, slot in microseconds."""

@@ -8,6 +8,7 @@ that a message was published is known, that a worker ran it only if one reported
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from celery_pecker.kernel.declared import suggestion
 from celery_pecker.schedules.overview.model import (
@@ -78,12 +79,7 @@ def explain(question: Question, at: At) -> Explanation:
         return _not_in_tables(question)
     rules = _of_a_slot if question.slot_us is not None else _of_the_entry
     answer = next(rules(question, detail, at))
-    return Explanation(
-        verdict=answer.verdict,
-        why=answer.why,
-        advice=answer.advice,
-        facts=[*answer.facts, *facts_of(question, detail, at)],
-    )
+    return replace(answer, facts=[*answer.facts, *facts_of(question, detail, at)])
 
 
 def _not_in_tables(question: Question) -> Explanation:
