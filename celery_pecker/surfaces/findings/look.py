@@ -36,6 +36,8 @@ class Report:
     @property
     def sentence(self) -> str:
         """Return all of it in one line."""
+        if not self.findings:
+            return "The first look goes on …"
         worth = len(self.causes) - self.wrong
         more = f", {count(worth)} worth a look" if worth else ""
         if self.wrong:

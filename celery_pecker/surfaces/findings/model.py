@@ -16,6 +16,7 @@ class Grade(StrEnum):
 
 
 TITLES = {
+    "look": "The page does not see what is so now",
     "settings": "The settings are wrong",
     "database": "PostgreSQL cannot be used",
     "schema": "The tables are not up to date",

@@ -7,6 +7,7 @@ look, and each question has one begun that is older than some seconds.
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 from celery import Celery
@@ -24,11 +25,14 @@ from celery_pecker.surfaces.flower.pages import Page, Query, Source
 from celery_pecker.surfaces.flower.rendering import acts_of, document
 from celery_pecker.surfaces.flower.schedules import wanted
 from celery_pecker.surfaces.flower.stored_schedules import schedules_of
+from celery_pecker.surfaces.views.phrases import duration
 
 EVERY = 1.0
 """Seconds from the end of a look to the next."""
 FIRST = 3.0
 """Seconds for which the first page waits for the first look."""
+STALE = 30.0
+"""Seconds after which what was seen last says nothing of now."""
 
 
 class Watch:
@@ -44,12 +48,23 @@ class Watch:
         self._next = 0.0
 
     def report(self) -> Report | None:
-        """Return the last look, and have one begun that is newer; None: none ended."""
+        """Return the last look, and have one begun that is newer; None: none ended.
+
+        A look that does not end says so, too: it is no news that all is well.
+        """
         if self._clock.monotonic() >= self._next and self._turn.acquire(blocking=False):
             name = "pecker-now"
             threading.Thread(target=self._run, name=name, daemon=True).start()
         self._looked.wait(FIRST)
-        return self._report
+        silent = self._clock.monotonic() - self._next
+        if self._report is None or silent < STALE or not self._turn.locked():
+            return self._report
+        wrong = fail(
+            "look",
+            f"no look has ended for {duration(silent)}: what hangs is not known",
+            "restart Flower, and ask celery -A proj pecker doctor",
+        )
+        return replace(self._report, causes=[wrong, *self._report.causes])
 
     def _run(self) -> None:
         try:

@@ -39,7 +39,7 @@
     view.pictures.push(data => {
         const rows = data.rows.causes, verdict = view.byId("verdict");
         text(verdict, data.sentence);
-        attribute(verdict, "data-wrong", data.wrong);
+        attribute(verdict, "data-wrong", data.rows.checks.length ? data.wrong : null);
         known = pecker.rows(place, known, rows.filter(row => !row.under), "check", newCause,
             (parts, row) => parts.draw(row, rows.filter(one => one.under === row.check)));
         pecker.badge(data.wrong);
