@@ -19,10 +19,9 @@ from celery_pecker.observers.overview import (
     ObserversSummary,
     Which,
 )
-from celery_pecker.surfaces.cli.context import NO, Context, as_json, limited
+from celery_pecker.surfaces.cli.context import NO, Context, limited
 from celery_pecker.surfaces.console import instants
 from celery_pecker.surfaces.console.database_context import acting
-from celery_pecker.surfaces.console.group import subcommand_follows
 from celery_pecker.surfaces.console.rendering import print_figures, print_table
 from celery_pecker.surfaces.views.observers import (
     EVENTS_TABLE,
@@ -40,7 +39,7 @@ WIDE = 10
 """Letters of the bar that shows how full a host is."""
 
 
-@click.group(name="observers", invoke_without_command=True)
+@Context.group
 @click.option("--kind", help="Observers of this kind only.")
 @click.option("--node", help="Those on the host of this name or id only.")
 @click.option(
@@ -49,50 +48,44 @@ WIDE = 10
     help="Those in this place only.",
 )
 @limited
-@as_json
-@click.pass_context
-def observers(  # what a row may be chosen by
-    ctx: click.Context,
+def observers(
+    context: Context,
     /,
     *,
     kind: str | None,
     node: str | None,
     place: str | None,
     limit: int,
-    json: bool,
 ) -> None:
     """Show hosts with their load, and observers: those that need a look first."""
-    if subcommand_follows(ctx):
+    overview = ObserversOverview(context.database)
+    summary = overview.summary()
+    _require(overview, summary, kind=kind, node=node)
+    which = Which(kind=kind, node=node, place=place)
+    page = overview.page(which, limit=limit)
+    hosts = [one for one in summary.hosts if node in {None, one.name, one.node}]
+    if context.print_json(
+        {
+            "hosts": hosts,
+            "capacity": summary.capacity,
+            "held": summary.held,
+            "kinds": summary.kinds,
+            "oldest_waiting": summary.oldest_waiting,
+            "unsent": summary.unsent,
+            "observers": page.rows,
+            "total": page.total,
+        }
+    ):
         return
-    with Context.open(ctx, json=json) as context:
-        overview = ObserversOverview(context.database)
-        summary = overview.summary()
-        _require(overview, summary, kind=kind, node=node)
-        which = Which(kind=kind, node=node, place=place)
-        page = overview.page(which, limit=limit)
-        hosts = [one for one in summary.hosts if node in {None, one.name, one.node}]
-        if context.print_json(
-            {
-                "hosts": hosts,
-                "capacity": summary.capacity,
-                "held": summary.held,
-                "kinds": summary.kinds,
-                "oldest_waiting": summary.oldest_waiting,
-                "unsent": summary.unsent,
-                "observers": page.rows,
-                "total": page.total,
-            }
-        ):
-            return
-        print_figures(context, OBSERVERS, summary)
-        if warning := not_sent(summary):
-            click.echo(warning)
-        cells = {"load": _load, "lease": _lease}
-        print_table(context, HOSTS_TABLE, hosts, without=("capacity",), by_hand=cells)
-        print_table(context, KINDS, summary.kinds)
-        print_table(context, OBSERVERS_TABLE, page.rows)
-        if page.total > len(page.rows):
-            click.echo(f"and {page.total - len(page.rows)} more: --limit, --kind, …")
+    print_figures(context, OBSERVERS, summary)
+    if warning := not_sent(summary):
+        click.echo(warning)
+    cells = {"load": _load, "lease": _lease}
+    print_table(context, HOSTS_TABLE, hosts, without=("capacity",), by_hand=cells)
+    print_table(context, KINDS, summary.kinds)
+    print_table(context, OBSERVERS_TABLE, page.rows)
+    if page.total > len(page.rows):
+        click.echo(f"and {page.total - len(page.rows)} more: --limit, --kind, …")
 
 
 @Context.command(group=observers)

@@ -9,7 +9,6 @@ from functools import wraps
 from typing import Any, Concatenate
 
 import click
-from celery.bin.base import CeleryCommand
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.declared import moment_of
@@ -19,8 +18,7 @@ from celery_pecker.outbox.operations import Which
 from celery_pecker.outbox.overview import OutboxOverview
 from celery_pecker.outbox.refusals import LONGEST_DELAY
 from celery_pecker.outbox.runs.load import MAX_PAUSE, MAX_THREADS, Load
-from celery_pecker.surfaces.cli.context import NO, Context, as_json, limited
-from celery_pecker.surfaces.console.group import subcommand_follows
+from celery_pecker.surfaces.cli.context import NO, Context, limited
 from celery_pecker.surfaces.console.rendering import print_figures, print_table
 from celery_pecker.surfaces.views.outbox import MESSAGES, OUTBOX, TASKS
 from celery_pecker.surfaces.views.phrases import plural
@@ -36,16 +34,13 @@ of_outbox = click.option(
 
 
 def in_outbox(command: Callable[Concatenate[Context, Database, ...], None]) -> Any:
-    """Give a command the context and the database of an outbox of the app."""
+    """Make a command of what it does in a context, with an outbox of the app."""
 
-    @of_outbox
-    @as_json
-    @Context.opened
     @wraps(command)
     def call(context: Context, /, *, name: str, **options: Any) -> None:
         command(context, _chosen(context, name), **options)
 
-    return call
+    return Context.command(group=outbox, last=[of_outbox])(call)
 
 
 def acting(command: Callable[Concatenate[Context, Database, ...], None]) -> Any:
@@ -102,30 +97,24 @@ def due(command: Any) -> Any:
     return command
 
 
-@click.group(name="outbox", invoke_without_command=True)
+@Context.group
 @of_outbox
-@as_json
-@click.pass_context
-def outbox(ctx: click.Context, /, *, name: str, json: bool) -> None:
+def outbox(context: Context, /, *, name: str) -> None:
     """Show what waits in an outbox: how deep it is, and when it will be empty."""
-    if subcommand_follows(ctx):
-        return
-    with Context.open(ctx, json=json) as context:
-        summary = OutboxOverview(_chosen(context, name)).summary()
-        if not context.print_json(summary):
-            print_figures(context, OUTBOX, summary)
-            if summary.more:
-                click.echo(
-                    f"over {summary.counted} messages: by task the first of them are"
-                    " counted, the rest is reckoned by PostgreSQL's statistics"
-                )
-            print_table(context, TASKS, summary.tasks)
+    summary = OutboxOverview(_chosen(context, name)).summary()
+    if not context.print_json(summary):
+        print_figures(context, OUTBOX, summary)
+        if summary.more:
+            click.echo(
+                f"over {summary.counted} messages: by task the first of them are"
+                " counted, the rest is reckoned by PostgreSQL's statistics"
+            )
+        print_table(context, TASKS, summary.tasks)
 
 
-@outbox.command(cls=CeleryCommand)
+@in_outbox
 @rows
 @limited
-@in_outbox
 def show(context: Context, database: Database, /, *, limit: int, **which: Any) -> None:
     """List rows, those with the most attempts first."""
     if not any(which.values()):
@@ -137,10 +126,9 @@ def show(context: Context, database: Database, /, *, limit: int, **which: Any) -
         context.leave(NO)
 
 
-@outbox.command(cls=CeleryCommand)
+@in_outbox
 @rows
 @due
-@in_outbox
 @acting
 def retry(
     context: Context,
@@ -161,10 +149,9 @@ def retry(
     _done(context, count, OUTBOX.said("retry", count))
 
 
-@outbox.command(cls=CeleryCommand)
+@in_outbox
 @rows
 @click.option("--reason", default="parked by hand", show_default=True)
-@in_outbox
 @acting
 def park(context: Context, database: Database, /, *, reason: str, **which: Any) -> None:
     """Park rows: nothing delivers or runs them until they are retried."""
@@ -172,9 +159,8 @@ def park(context: Context, database: Database, /, *, reason: str, **which: Any) 
     _done(context, count, OUTBOX.said("park", count))
 
 
-@outbox.command(cls=CeleryCommand)
-@rows
 @in_outbox
+@rows
 @acting
 def drop(context: Context, database: Database, /, **which: Any) -> None:
     """Delete rows: their tasks will not run."""
@@ -182,7 +168,7 @@ def drop(context: Context, database: Database, /, **which: Any) -> None:
     _done(context, count, OUTBOX.said("drop", count))
 
 
-@outbox.command(cls=CeleryCommand)
+@in_outbox
 @rows
 @due
 @click.option(
@@ -195,7 +181,6 @@ def drop(context: Context, database: Database, /, **which: Any) -> None:
     is_flag=True,
     help="Runs of these rows are known to have ended: their holds are over too.",
 )
-@in_outbox
 @acting
 def reschedule(  # what can be changed
     context: Context,
@@ -280,7 +265,7 @@ def _done(context: Context, count: int, what: str) -> None:
 _pause = click.FloatRange(0.0, MAX_PAUSE)
 
 
-@outbox.command(cls=CeleryCommand)
+@in_outbox
 @click.option(
     "--threads", type=click.IntRange(0, MAX_THREADS), help="Of each worker; 0: none."
 )
@@ -290,7 +275,6 @@ _pause = click.FloatRange(0.0, MAX_PAUSE)
 @click.option("--only", multiple=True, help="Run this task only (may be repeated).")
 @click.option("--everything", is_flag=True, help="Run all tasks again.")
 @click.option("--default", is_flag=True, help="First set all of it back.")
-@in_outbox
 def load(
     context: Context, database: Database, /, *, default: bool, **options: Any
 ) -> None:

@@ -4,43 +4,34 @@ from __future__ import annotations
 
 import click
 
-from celery_pecker.surfaces.cli.context import Context, as_json, limited
-from celery_pecker.surfaces.console.group import subcommand_follows
+from celery_pecker.surfaces.cli.context import Context, limited
 from celery_pecker.surfaces.console.rendering import print_table
 from celery_pecker.surfaces.views.schedules import CHANGES, STORED, compared
 
 
-@click.group(name="schedules", invoke_without_command=True)
+@Context.group
 @click.option("--search", help="Those whose name or task contains this.")
 @click.option("--task", help="Those of this task only.")
 @click.option("--after", help="Those with names after this one: the next page.")
 @limited
-@as_json
-@click.pass_context
 def schedules(
-    ctx: click.Context,
+    context: Context,
     /,
     *,
     search: str | None,
     task: str | None,
     after: str | None,
     limit: int,
-    json: bool,
 ) -> None:
     """List stored schedules by name: when they run, who changed them."""
-    if subcommand_follows(ctx):
+    rows = context.schedules.list(search=search, task=task, after=after, limit=limit)
+    if context.print_json({"schedules": rows}):
         return
-    with Context.open(ctx, json=json) as context:
-        rows = context.schedules.list(
-            search=search, task=task, after=after, limit=limit
-        )
-        if context.print_json({"schedules": rows}):
-            return
-        print_table(context, STORED, rows)
-        if len(rows) == limit:
-            click.echo(f"and maybe more: --after {rows[-1].name!r}, --search, …")
-        elif not rows:
-            click.echo("no schedule is stored" if after is None else "no more")
+    print_table(context, STORED, rows)
+    if len(rows) == limit:
+        click.echo(f"and maybe more: --after {rows[-1].name!r}, --search, …")
+    elif not rows:
+        click.echo("no schedule is stored" if after is None else "no more")
 
 
 @Context.command(group=schedules)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as jsons
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -18,6 +18,7 @@ from rich.console import Console
 from celery_pecker.surfaces.console import exits
 from celery_pecker.surfaces.console.documents import plain
 from celery_pecker.surfaces.console.exits import Unanswered
+from celery_pecker.surfaces.console.group import subcommand_follows
 
 WHOLE_LINES = 10_000
 """Characters of a line where no terminal limits it: a pipe gets whole lines."""
@@ -77,22 +78,39 @@ class CommandContext:
 
     @classmethod
     def command(
-        cls, name: str | None = None, *, group: click.Group | None = None
+        cls,
+        name: str | None = None,
+        *,
+        group: click.Group | None = None,
+        last: Sequence[Callable[[Any], Any]] = (),
     ) -> Callable[[Callable[Concatenate[Self, ...], None]], click.Command]:
         """Make a command, of a group or not, of what it does in an open context.
 
-        ``--json`` is the last of its options.
+        ``last``: options behind its own; behind them comes ``--json``.
         """
 
         def make(command: Callable[Concatenate[Self, ...], None]) -> click.Command:
-            call: Any = as_json(cls.opened(command))
-            # Added last; click reads them from the last one on.
-            call.__click_params__.insert(0, call.__click_params__.pop())
             maker: Any = group or click
-            made: click.Command = maker.command(name, cls=CeleryCommand)(call)
+            made: click.Command = maker.command(name, cls=CeleryCommand)(
+                _ending(cls.opened(command), *last, as_json)
+            )
             return made
 
         return make
+
+    @classmethod
+    def group(cls, command: Callable[Concatenate[Self, ...], None]) -> click.Group:
+        """Make a group of what it does where none of its commands is called."""
+
+        @click.pass_context
+        @wraps(command)
+        def call(ctx: click.Context, /, *, json: bool, **options: Any) -> None:
+            if not subcommand_follows(ctx):
+                with cls.open(ctx, json=json) as context:
+                    command(context, **options)
+
+        named = click.group(name=command.__name__, invoke_without_command=True)
+        return named(_ending(call, as_json))
 
     def hint(self, error: Exception) -> str:  # noqa: ARG002  # of some packages
         """Return what an error is shown with, such as a name that was meant."""
@@ -130,3 +148,11 @@ class CommandContext:
     def leave(code: int) -> NoReturn:
         """End with an exit code."""
         exits.leave(code)
+
+
+def _ending(call: Any, *options: Callable[[Any], Any]) -> Any:
+    """Add options behind those that it has: click reads them from the last one on."""
+    for option in options:
+        call = option(call)
+        call.__click_params__.insert(0, call.__click_params__.pop())
+    return call
