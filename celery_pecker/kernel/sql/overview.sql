@@ -257,7 +257,15 @@ order by replica.seen_at desc, replica.holder
 -- The figures of all entries at once: for the pace, for metrics, for the head of a page.
 with {clock},
 living as materialized (
-    select count(*) as replicas,
+    -- A worker has two rows: one part sends, the other runs local entries.
+    select count(*) filter (
+               where replica.kind <> 'local' or not exists (
+                   select from {schema}.pecker_replicas as worker
+                   where worker.kind = 'worker'
+                       and worker.seen_at > clock.now - %(term)s * interval '1 second'
+                       and (worker.host, worker.pid) = (replica.host, replica.pid)
+               )
+           ) as replicas,
            coalesce(bool_or(replica.kind = 'local'), false) as local,
            coalesce(bool_or(replica.kind <> 'local'), false) as dispatch,
            coalesce(max(replica.unreadable), 0) as unreadable

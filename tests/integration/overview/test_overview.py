@@ -10,8 +10,10 @@ import pytest
 
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import UnknownSchedule
+from celery_pecker.schedules.engine.repository import Repository
 from celery_pecker.schedules.history import Recorder, Report
 from celery_pecker.schedules.overview import ORDERS
+from celery_pecker.schedules.overview.details import alive
 from celery_pecker.schedules.overview.model import NoRoom, NotDeclared
 from tests.integration.overview.conftest import SECOND, START, START_US, Stage
 
@@ -183,6 +185,23 @@ def test_replicas_live_as_long_as_they_are_seen(stage: Stage) -> None:
     [one] = stage.overview.replicas()
     assert not one.living
     assert stage.overview.totals().replicas == 0
+
+
+def test_a_worker_is_one_scheduler(stage: Stage) -> None:
+    """Of its two parts one sends and one runs local entries; some have only that."""
+
+    def announce(kind: str, pid: int) -> None:
+        part = Repository(
+            stage.database, uuid.uuid4(), kind=kind, now=lambda: stage.now
+        )
+        part.announce(host="here", pid=pid, version="1", entries=0)
+
+    for kind in ("worker", "local"):
+        announce(kind, 8)
+    announce("local", 9)
+    announce("beat", 10)
+    assert stage.overview.totals().replicas == 3
+    assert len(alive(stage.overview.replicas())) == 3
 
 
 def test_pause_and_resume_are_the_row(stage: Stage) -> None:
