@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import kombu
 import pytest
 import redis
 
@@ -85,7 +86,9 @@ def test_one_that_redis_refuses_holds_no_other_up(
         client.hset("bound", "no", "list")
         options = {"exchange": "direct", "routing_key": "rk"}
         stand = stand_with(stand_on, redis_wire, options)
-        if lane == "slow":  # a pipeline does not tell which of its commands failed
+        # A pipeline does not tell which of its commands failed. kombu before 5.7 has
+        # none for messages: there the one is named at once.
+        if lane == "slow" and hasattr(kombu.Producer, "batch"):
             with pytest.raises(PublishUncertain, match="refused one of them"):
                 stand.send([dispatch("one"), dispatch("odd"), dispatch("two")])
             client.delete("celery")
