@@ -43,6 +43,13 @@ EXTRA_TIMEOUT = 0.02
 
 A server that ends a statement by itself leaves a connection that can be used again.
 """
+CLIENT_GRACE = 0.5
+"""Seconds after the deadline for which a client that ends by itself is left alone.
+
+It does so after `EXTRA_TIMEOUT`. An interrupt while it gives up its connection, or
+between two steps that belong together, leaves a connection in the middle of an answer,
+or one that no pool knows.
+"""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,7 +72,7 @@ class Budget:
 
     def patient(self, now: float) -> bool:
         """Return whether to leave a client the moment in which it ends by itself."""
-        return self.waiting > 0 and now < self.at + EXTRA_TIMEOUT
+        return self.waiting > 0 and now < self.at + CLIENT_GRACE
 
     def exceeded(self) -> DeadlineExceeded:
         """Return the error for it."""

@@ -7,9 +7,11 @@ their interrupter must leave alone: it compares the thread first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Protocol
+from types import CodeType
+from typing import Any, Protocol
 
 from celery_pecker.deadline.budget import Budget, DeadlineExceeded
 from celery_pecker.kernel.clock import monotonic
@@ -50,6 +52,18 @@ def raise_as_exceeded(error: BaseException | None) -> None:
     """Raise a `FinalInterrupt` as the DeadlineExceeded that it carries."""
     if isinstance(error, FinalInterrupt):
         raise error.exceeded from error
+
+
+INDIVISIBLE: set[CodeType] = set()
+"""Code of clients whose steps belong together: borrow a connection and say who has it.
+
+It is left alone for `CLIENT_GRACE` after the deadline; each wait in it is bounded.
+"""
+
+
+def keep_whole(*functions: Callable[..., Any]) -> None:
+    """Let no interrupt come between the steps of these functions, written in Python."""
+    INDIVISIBLE.update(function.__code__ for function in functions)
 
 
 class Interrupter(Protocol):

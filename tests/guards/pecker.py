@@ -12,6 +12,7 @@ HISTORY = "tests/integration/history"
 MACHINE = "tests/property/test_claim_on_real_sql.py"
 STRIKES = "tests/unit/deadline/test_enforcement.py"
 BLACK_HOLES = "tests/integration/deadline/test_black_holes.py"
+IN_CLIENTS = "tests/integration/deadline/test_interrupts_in_clients.py"
 RUNS = "tests/integration/runs/test_guard.py"
 LOCAL = "tests/integration/local/test_runner.py"
 FENCE = "tests/integration/runs/test_fence.py"
@@ -680,7 +681,7 @@ GUARDS = (
     ),
     Guard(
         "deadline: a strike leaves the code alone that sets deadlines",
-        "        if _is_ours(frame):",
+        "        if _runs_in(frame, UNTOUCHABLE, OUR_DEPTH):",
         "        if False:",
         STRIKES,
     ),
@@ -838,6 +839,36 @@ GUARDS = (
         "if self.budget is budget else budget.raised",
         "if self.budget is budget else 0.0",
         STRIKES,
+    ),
+    Guard(
+        "deadline: a client that gives up its connection is not struck",
+        "now < self.at + CLIENT_GRACE",
+        "now < self.at + EXTRA_TIMEOUT",
+        IN_CLIENTS,
+    ),
+    Guard(
+        "deadline: steps of a client that belong together are not struck in between",
+        "indivisible and now",
+        "False and now",
+        IN_CLIENTS,
+    ),
+    Guard(
+        "deadline: a client that does not come back is struck all the same",
+        "(indivisible and now < budget.at + CLIENT_GRACE)",
+        "indivisible",
+        IN_CLIENTS,
+    ),
+    Guard(
+        "deadline: a transaction block that begins too late breaks no connection",
+        '{"_enter_gen", ',
+        "{",
+        "tests/integration/deadline/test_psycopg.py",
+    ),
+    Guard(
+        "deadline: the end of a pipeline is read after its error",
+        "if connection._end_pipeline() and",
+        "if False and",
+        "tests/integration/deadline/test_psycopg.py",
     ),
     Guard(
         "deadline: nothing is committed after it",

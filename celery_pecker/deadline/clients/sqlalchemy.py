@@ -13,12 +13,23 @@ from typing import Any
 
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
-from sqlalchemy.pool import QueuePool
+from sqlalchemy.engine.base import Transaction
+from sqlalchemy.pool import QueuePool, base
 from sqlalchemy.util.queue import Empty, Queue
 
 from celery_pecker.deadline.budget import DeadlineExceeded, ending, timeout
 from celery_pecker.deadline.clients import psycopg as psycopg_client
+from celery_pecker.deadline.interrupter import keep_whole
 from celery_pecker.kernel.errors import Misconfigured
+
+keep_whole(
+    base._ConnectionFairy._checkout,  # noqa: SLF001 — or the pool loses one
+    base._ConnectionRecord.checkin,  # noqa: SLF001
+    base._finalize_fairy,  # noqa: SLF001
+    Transaction.commit,
+    Transaction.rollback,
+    Transaction.close,
+)
 
 
 def install(engine: Engine) -> None:

@@ -6,13 +6,19 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from contextvars import Token
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, Self
 
 from celery_pecker.deadline import budget as budgets
 from celery_pecker.deadline import interrupter
-from celery_pecker.deadline.budget import EXTRA_TIMEOUT, Budget, DeadlineExceeded
+from celery_pecker.deadline.budget import (
+    CLIENT_GRACE,
+    EXTRA_TIMEOUT,
+    Budget,
+    DeadlineExceeded,
+)
 from celery_pecker.deadline.enforcement.watchdog import ProcessKiller
 from celery_pecker.deadline.interrupter import (
     INTERRUPT_INTERVAL,
@@ -35,6 +41,8 @@ AT_ONCE = 0.0005
 """Until the next ring, when this one came while our own code ran."""
 OUR_DEPTH = 6
 """How deep our own code calls from where it must not be interrupted."""
+CLIENTS_DEPTH = 40
+"""How deep a client's code does: through a pool and a driver to a socket."""
 
 _Handler = Callable[[int, FrameType | None], Any] | int | None
 
@@ -130,10 +138,11 @@ class Alarm:
             if budget is None and self._their_next is None:
                 signal.setitimer(signal.ITIMER_REAL, 0)
             return
-        if _is_ours(frame):
+        if _runs_in(frame, UNTOUCHABLE, OUR_DEPTH):
             self._ring_in(AT_ONCE)
             return  # it would leave the deadline behind
-        if budget.patient(now):
+        indivisible = _runs_in(frame, interrupter.INDIVISIBLE, CLIENTS_DEPTH)
+        if budget.patient(now) or (indivisible and now < budget.at + CLIENT_GRACE):
             self._ring_in(EXTRA_TIMEOUT)
             return
         self._ring_in(INTERRUPT_INTERVAL)
@@ -151,12 +160,12 @@ def _handles_interrupt() -> bool:
     return False
 
 
-def _is_ours(frame: FrameType | None) -> bool:
-    """Return whether the code that sets and ends deadlines was interrupted."""
-    for _ in range(OUR_DEPTH):
+def _runs_in(frame: FrameType | None, code: AbstractSet[CodeType], depth: int) -> bool:
+    """Return whether such code was interrupted, or calls what was, so deep at most."""
+    for _ in range(depth):
         if frame is None:
             return False
-        if frame.f_code in UNTOUCHABLE:
+        if frame.f_code in code:
             return True
         frame = frame.f_back
     return False

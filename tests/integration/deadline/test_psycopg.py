@@ -20,6 +20,7 @@ from celery_pecker.deadline.clients.psycopg import (
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.testing import eventually
+from tests.integration.deadline.conftest import Ways
 
 BUDGET = 0.15
 SLOW = "select pg_sleep(30)"
@@ -55,6 +56,39 @@ def test_postgresql_ends_it_and_the_connection_lives(
     connection.rollback()
     assert connection.execute("select 7").fetchone() == (7,)
     assert connection.info.backend_pid == pid
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_a_block_that_begins_too_late_breaks_nothing(
+    connection: Connection[Any], autocommit: bool
+) -> None:
+    """It is refused, as often as it likes, and the next one is in order."""
+    connection.autocommit = autocommit
+    for _ in range(2):
+        with (
+            deadline.within(0),
+            pytest.raises(DeadlineExceeded),
+            connection.transaction(),
+        ):
+            raise AssertionError
+    with connection.transaction():
+        assert connection.execute("select 7").fetchone() == (7,)
+
+
+def test_an_error_that_arrives_in_pieces_is_read_to_its_end(
+    way: Ways,
+) -> None:
+    """PostgreSQL sends an error, and later that the pipeline is over."""
+    proxy, address = way("psycopg")
+    own = "-c statement_timeout=50ms"
+    with Connection.connect(address, autocommit=True, options=own) as connection:
+        pid = connection.info.backend_pid
+        proxy.drip(0.001)
+        with deadline.within(30), pytest.raises(psycopg.errors.QueryCanceled):
+            connection.execute(SLOW)
+        proxy.open()
+        assert connection.execute("select 7").fetchone() == (7,)
+        assert connection.info.backend_pid == pid
 
 
 @pytest.mark.parametrize("autocommit", [True, False])

@@ -7,11 +7,16 @@ from typing import Any
 
 import psycopg
 from django.core.exceptions import ImproperlyConfigured
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.postgresql import base
 from django.db.backends.postgresql.psycopg_any import is_psycopg3
+from django.db.transaction import Atomic
 
 from celery_pecker.deadline.budget import DeadlineExceeded
 from celery_pecker.deadline.clients import psycopg as psycopg_client
+from celery_pecker.deadline.interrupter import keep_whole
+
+keep_whole(Atomic.__enter__, Atomic.__exit__, BaseDatabaseWrapper.close)
 
 _DRIVER = {**vars(psycopg), "connect": psycopg_client.Connection.connect}
 
