@@ -23,12 +23,23 @@
         head();
     }
 
+    // On pages of ours the first cause, which may be that of what they show; the page has it whole.
+    function lead(cause) {
+        const place = document.getElementById("pecker-cause");
+        if (!place) { return; }
+        place.hidden = !cause;
+        place.textContent = cause ? cause.title + ": " + cause.text : "";
+    }
+
     async function ask() {
         if (document.hidden) { return; }
         try {
             const answer = await fetch(badge.dataset.url, {credentials: "same-origin", redirect: "manual",
                 headers: {Accept: "application/json"}, signal: AbortSignal.timeout(EVERY)});
-            if (answer.ok) { show((await answer.json()).wrong); }
+            if (!answer.ok) { return; }
+            const data = await answer.json();
+            show(data.wrong);
+            lead(data.wrong && data.rows.causes[0]);
         } catch {
             // Flower is away: the page itself says so
         }
