@@ -7,6 +7,7 @@ RENAMED = {
     " clocks of all hosts",
     "pecker_clock_slack": "is gone: a row may lie 5 s ahead of the database's clock",
     "pecker_observers_history": "is gone: 10,000 events are kept",
+    "pecker_intake_token": "is gone: give it to the intake, as $PECKER_INTAKE_TOKEN",
     "pecker_metrics_address": "is gone: pecker_metrics is an address and a port,"
     " '127.0.0.1:9808'",
     "pecker_metrics_port": "was renamed pecker_metrics, which is an address and a port,"

@@ -122,9 +122,6 @@ class Settings(Declared):
     """For how long a relay keeps a batch that it claimed. Where it dies, another one
     takes the batch over after that; it must be well above `pecker_database_timeout` and
     `pecker_broker_timeout`."""
-    intake_token: Annotated[str | None, TEXT] = field(default=None, repr=False)
-    """The secret that services show to the [intake](../how-to/outbox-intake.md) of the
-    outbox."""
     intake_tasks: Annotated[Sequence[str], NAMES] = field(default=(), hash=False)
     """Names of the tasks that requests to the [intake](../how-to/outbox-intake.md) may
     record, or patterns such as `billing.*`."""

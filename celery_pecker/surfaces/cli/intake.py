@@ -20,7 +20,8 @@ from celery_pecker.surfaces.service.options import NO_TORNADO, listening
 @click.option(
     "--token",
     envvar="PECKER_INTAKE_TOKEN",
-    help="Instead of pecker_intake_token; best from $PECKER_INTAKE_TOKEN.",
+    required=True,
+    help="The secret that services show; best from $PECKER_INTAKE_TOKEN.",
 )
 @click.pass_context
 def intake(
@@ -28,7 +29,7 @@ def intake(
     /,
     *,
     name: str | None,
-    token: str | None,
+    token: str,
     **options: str | int | bool | None,
 ) -> None:
     """Record tasks over HTTP; each request is answered once they are committed."""
@@ -37,13 +38,11 @@ def intake(
         from celery_pecker.surfaces.service.listener import Listener, run  # noqa: PLC0415
     except ImportError as error:
         raise click.ClickException(NO_TORNADO) from error
-    if token:
-        ctx.obj.app.conf["pecker_intake_token"] = token
     with Context.open(ctx) as context:
         load_app(context.app)
         outbox = _outbox(context, name)
         listener = Listener(**options)  # type: ignore[arg-type]  # the options
-        service = IntakeService(outbox, listener)
+        service = IntakeService(outbox, listener, token)
         try:
             run(service, ready=lambda url: click.echo(f"serving on {url}"))
         finally:

@@ -137,10 +137,6 @@ RETRY_AFTER = "1"
 PRUNE_INTERVAL = 60.0
 HEALTH_INTERVAL = 1.0
 """Seconds for which an answer of `/health` and `/outboxes` holds, for all who ask."""
-TOKENLESS = (
-    "pecker_intake_token is not set: the secret that services show to the intake, for"
-    " instance 32 random letters"
-)
 TASKLESS = (
     "pecker_intake_tasks is not set: the names of the tasks that requests may record,"
     " for instance ['billing.*']"
@@ -150,16 +146,19 @@ TASKLESS = (
 class IntakeService:
     """The intake at its port; for one event loop.
 
-    Raises Misconfigured without a token or without tasks that may be recorded.
+    ``token``: the secret that services show. Raises Misconfigured without one, or
+    without tasks that may be recorded.
     """
 
-    def __init__(self, outbox: Outbox, listener: Listener) -> None:
+    def __init__(self, outbox: Outbox, listener: Listener, token: str) -> None:
         settings = outbox.settings
-        if not settings.intake_token:
-            raise Misconfigured(TOKENLESS)
+        if not token:
+            message = "the intake needs a token: the secret that services show"
+            raise Misconfigured(message)
         if not settings.intake_tasks:
             raise Misconfigured(TASKLESS)
         self.settings: Settings = settings
+        self.token = token
         self.intake = Intake(outbox)
         self.threads = Threads(wait=WAIT)
         each = ParallelQueries(
@@ -216,8 +215,7 @@ class IntakeHandler(page.JsonHandler):
     def initialize(self, service: IntakeService) -> None:
         """Take what the pages stand on."""
         self.service = service
-        token = str(service.settings.intake_token)
-        self.begin(in_flight=service.in_flight, token=token)
+        self.begin(in_flight=service.in_flight, token=service.token)
 
 
 class Tasks(IntakeHandler):

@@ -22,7 +22,6 @@ PASSWORD = "s3same"  # noqa: S105 — of no server
 WATCH = {"dsn": f"host=db password={PASSWORD}", "active": 50}
 CONF: dict[str, Any] = {
     "pecker_dsn": f"postgresql://app:{PASSWORD}@db/app",
-    "pecker_intake_token": PASSWORD,
     "pecker_alarms_to": {"duty": f"slack://{PASSWORD}/b/c"},
     "throttle_redis_url": f"redis://:{PASSWORD}@redis/1",
     "throttle_service_url": f"https://gate:{PASSWORD}@gate:8585",

@@ -33,7 +33,6 @@ def make_outbox(dsn: str, **settings: Any) -> Outbox:
         {
             "pecker_dsn": dsn,
             "pecker_outbox_message_bytes": LIMIT,
-            "pecker_intake_token": TOKEN,
             "pecker_intake_tasks": ["billing.*"],
             **settings,
         }
@@ -45,7 +44,7 @@ def make_outbox(dsn: str, **settings: Any) -> Outbox:
 def intake(dsn: str) -> Iterator[Served]:
     """Give the intake of a database of this test's own."""
     outbox = make_outbox(dsn)
-    with Served(IntakeService(outbox, Listener()), token=TOKEN) as served:
+    with Served(IntakeService(outbox, Listener(), TOKEN), token=TOKEN) as served:
         yield served
     outbox.close()
 
@@ -122,7 +121,7 @@ def test_requests_of_one_key_at_once_are_recorded_once(
 def test_a_key_is_forgotten_after_a_day(dsn: str) -> None:
     """The table of keys stays as small as a day's requests."""
     outbox = make_outbox(dsn)
-    service = IntakeService(outbox, Listener())
+    service = IntakeService(outbox, Listener(), TOKEN)
     with Served(service, token=TOKEN) as served:
         assert post(served, {"task": "billing.charge"}, "old")[0] == 201
         assert post(served, {"task": "billing.charge"}, "new")[0] == 201
@@ -204,7 +203,7 @@ def test_no_body_is_read_without_the_token(intake: Served) -> None:
 def test_half_a_body_is_no_request_in_flight(dsn: str) -> None:
     """Its client went away: the end of the service does not wait for it."""
     outbox = make_outbox(dsn)
-    service = IntakeService(outbox, Listener())
+    service = IntakeService(outbox, Listener(), TOKEN)
     with Served(service, token=TOKEN) as served:
         with socket.create_connection(("127.0.0.1", served.port), timeout=10) as wire:
             wire.sendall(
@@ -220,7 +219,7 @@ def test_connections_are_limited(dsn: str, monkeypatch: pytest.MonkeyPatch) -> N
     """One more is closed at once, and accepted when another one has gone."""
     monkeypatch.setattr(listener, "CONNECTIONS", 2)
     outbox = make_outbox(dsn)
-    served = Served(IntakeService(outbox, Listener()), token=TOKEN)
+    served = Served(IntakeService(outbox, Listener(), TOKEN), token=TOKEN)
     with served, ExitStack() as stack:
 
         def opened() -> socket.socket:
@@ -243,7 +242,7 @@ def test_health_is_asked_for_once_an_interval(
     """However many want to know: no token is needed, and no database is asked."""
     monkeypatch.setattr(server, "HEALTH_INTERVAL", 3_600.0)
     outbox = make_outbox(dsn)
-    with Served(IntakeService(outbox, Listener()), token=TOKEN) as served:
+    with Served(IntakeService(outbox, Listener(), TOKEN), token=TOKEN) as served:
         asked = {path: served.ask("GET", path) for path in ("/health", "/outboxes")}
         assert {status for status, _ in asked.values()} == {200}
         with psycopg.connect(dsn) as connection:
@@ -266,11 +265,12 @@ def test_without_the_token_nothing_is_recorded(intake: Served, dsn: str) -> None
 
 
 def test_without_token_or_tasks_it_does_not_start(dsn: str) -> None:
-    """One line says which setting."""
-    for name, empty in (("token", None), ("tasks", ())):
-        outbox = make_outbox(dsn, **{f"pecker_intake_{name}": empty})
-        with pytest.raises(Misconfigured, match=f"pecker_intake_{name} is not set"):
-            IntakeService(outbox, Listener())
+    """One line says what is missing."""
+    with pytest.raises(Misconfigured, match="the intake needs a token"):
+        IntakeService(make_outbox(dsn), Listener(), "")
+    outbox = make_outbox(dsn, pecker_intake_tasks=())
+    with pytest.raises(Misconfigured, match="pecker_intake_tasks is not set"):
+        IntakeService(outbox, Listener(), TOKEN)
 
 
 def test_options_reach_the_row(intake: Served, dsn: str) -> None:

@@ -65,7 +65,7 @@ def test_while_postgresql_is_away_requests_are_told_to_come_again(
 ) -> None:
     """With Retry-After; the same process goes on when the server is back."""
     outbox = make_outbox(own_postgres.dsn)
-    with Served(IntakeService(outbox, Listener()), token=TOKEN) as served:
+    with Served(IntakeService(outbox, Listener(), TOKEN), token=TOKEN) as served:
         assert answer(served.url, "before") == (201, None)
         own_postgres.stop()
         try:
@@ -98,7 +98,7 @@ def test_each_request_of_a_restart_is_recorded_once(
             begun.release()
 
     with (
-        Served(IntakeService(outbox, Listener()), token=TOKEN) as served,
+        Served(IntakeService(outbox, Listener(), TOKEN), token=TOKEN) as served,
         ThreadPoolExecutor(CLIENTS) as clients,
     ):
         sent = [clients.submit(send, served.url, client) for client in range(CLIENTS)]
@@ -123,7 +123,7 @@ def test_a_commit_whose_answer_is_lost_is_recorded_once(dsn: str) -> None:
     ):
         there = conninfo.make_conninfo(dsn, host="127.0.0.1", port=proxy.port)
         outbox = make_outbox(there, pecker_database_timeout=5.0)
-        with Served(IntakeService(outbox, Listener()), token=TOKEN) as served:
+        with Served(IntakeService(outbox, Listener(), TOKEN), token=TOKEN) as served:
             holder.execute("select pg_advisory_lock(7)")
             first = client.submit(answer, served.url, "call 7")
             eventually(
@@ -145,7 +145,7 @@ def test_each_outbox_of_the_app_is_said_to_answer_or_not(dsn: str) -> None:
     """One that is away is no reason to restart an intake that records in another."""
     outbox = make_outbox(dsn)
     Outbox(outbox.app, dsn="postgresql://127.0.0.1:1/nowhere", name="eu")
-    with Served(IntakeService(outbox, Listener()), token=TOKEN) as served:
+    with Served(IntakeService(outbox, Listener(), TOKEN), token=TOKEN) as served:
         status, told = served.ask("GET", "/outboxes", token=None)
         assert status == 200
         assert told["outboxes"] == {"default": "answers", "eu": "away"}

@@ -65,7 +65,6 @@ def test_all_settings_are_read() -> None:
         "heartbeat_dir": "/run/pecker",
         "outbox_message_bytes": 1_000,
         "outbox_lease": 10,
-        "intake_token": "s3same",
         "allowed_tasks": ["billing.*"],
         "intake_tasks": ["billing.*"],
         "outbox_backoff": 0.5,
