@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
@@ -229,7 +230,7 @@ class Accounts:
 
     def _see(self, shown: Iterable[Run]) -> None:
         """Learn what runs have cost: of those that ended, kind by kind."""
-        ended: dict[Expected, list[Run]] = {}
+        ended: defaultdict[Expected, list[Run]] = defaultdict(list)
         runs = self._runs
         for run in shown:
             was = runs.get(run.run)
@@ -239,10 +240,7 @@ class Accounts:
             if kind.target.database != run.database:
                 continue
             if run.ended:
-                if kind in ended:
-                    ended[kind].append(run)
-                else:
-                    ended[kind] = [run]
+                ended[kind].append(run)
                 continue
             now = UnderWay(kind, kind.cost.duration, run.amount, run.elapsed)
             self._accounts[run.database].revise(was, now)
@@ -255,17 +253,14 @@ class Accounts:
 
     def _give_up(self, dropped: int) -> None:
         """Count runs that no reading has shown as runs that counted nothing."""
-        unseen: dict[Expected, list[int]] = {}
+        unseen: defaultdict[Expected, list[int]] = defaultdict(list)
         runs = self._runs
         for run in self._ended.pop():
             was = runs.get(run)
             if was is None:
                 continue
             kind = was if type(was) is Expected else was.kind  # type: ignore[union-attr]
-            if kind in unseen:
-                unseen[kind].append(run)
-            else:
-                unseen[kind] = [run]
+            unseen[kind].append(run)
         self._ended.insert(0, [])
         for kind, some in unseen.items():
             none = [run for run in some if runs[run] is kind]
