@@ -57,25 +57,36 @@ second run of the slot, or struck at the deadline of the job's caller. Sources a
 options: the job's row has them."""
 
 
+SAME = (
+    *("chain", "chord", "group_index", "root_id", "parent_id", "reply_to"),
+    "stamped_headers",
+)
+"""What of a continuation has the same name in Celery's requests and messages."""
+
+
+def followed(continuation: Mapping[str, Any], *, group: str) -> dict[str, Any]:
+    """Return what follows by Celery's names, of which `group` is that of a group."""
+    return {
+        "callbacks": continuation.get("link"),
+        "errbacks": continuation.get("link_error"),
+        group: continuation.get("group_id"),
+        **{name: continuation.get(name) for name in SAME},
+    }
+
+
 def from_request(request: Any) -> dict[str, Any]:
     """Return what a message of the job says of what follows; unknown is left out."""
     hard, soft = request.timelimit or (None, None)
     fields = {
         "link": request.callbacks,
         "link_error": request.errbacks,
-        "chain": request.chain,
-        "chord": request.chord,
         "group_id": request.group,
-        "group_index": request.group_index,
-        "root_id": request.root_id,
-        "parent_id": request.parent_id,
+        **{name: getattr(request, name) for name in SAME},
         "shadow": request.shadow,
         "time_limit": hard,
         "soft_time_limit": soft,
         "headers": _headers(request),
-        "reply_to": request.reply_to,
         "replaced_task_nesting": request.replaced_task_nesting or None,
-        "stamped_headers": request.stamped_headers,
         "ignore_result": request.ignore_result or None,
         **_delivery(request.delivery_info or {}),
         **(request.stamps or {}),
@@ -203,9 +214,9 @@ ONCE_MORE = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
 ROUTED = {"exchange", "routing_key", "queue", "declare", "priority"}
 NAMED_FIELDS = {
     *ROUTED,
-    *("link", "link_error", "chain", "chord", "group_id", "group_index", "root_id"),
-    *("parent_id", "shadow", "time_limit", "soft_time_limit", "headers", "reply_to"),
-    *("replaced_task_nesting", "stamped_headers", "ignore_result", "serializer"),
+    *SAME,
+    *("link", "link_error", "group_id", "shadow", "time_limit", "soft_time_limit"),
+    *("headers", "replaced_task_nesting", "ignore_result", "serializer"),
     *("compression", "expires", "eta", "countdown", "retries"),
 }
 """What of a continuation has a place of its own in a message; all else are stamps."""
@@ -275,23 +286,14 @@ def send_job(
         task,
         (),
         {},
-        callbacks=fields.get("link"),
-        errbacks=fields.get("link_error"),
-        chain=fields.get("chain"),
-        chord=fields.get("chord"),
-        group_id=fields.get("group_id"),
-        group_index=fields.get("group_index"),
-        root_id=fields.get("root_id"),
-        parent_id=fields.get("parent_id"),
+        **followed(fields, group="group_id"),
         eta=None if begun else fields.get("eta"),
         expires=None if begun else fields.get("expires"),
         shadow=fields.get("shadow"),
         time_limit=fields.get("time_limit"),
         soft_time_limit=fields.get("soft_time_limit"),
-        reply_to=fields.get("reply_to"),
         ignore_result=bool(fields.get("ignore_result")),
         replaced_task_nesting=fields.get("replaced_task_nesting") or 0,
-        stamped_headers=fields.get("stamped_headers"),
         create_sent_event=app.conf.task_send_sent_event,
         **{key: value for key, value in fields.items() if key not in NAMED_FIELDS},
     )

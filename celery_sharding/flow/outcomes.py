@@ -16,7 +16,7 @@ from celery_sharding.errors import JobCancelled, JobFailed
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.outcomes import MAX_DELIVERIES, Decided, Outgoing
 from celery_sharding.ledger.reasons import as_celery
-from celery_sharding.messages import without_links
+from celery_sharding.messages import followed, without_links
 from celery_sharding.model import Outcome
 from celery_sharding.process import holder_name
 from celery_sharding.settings import ShardingSettings
@@ -92,18 +92,10 @@ def context(delivery: Outgoing) -> Any:
             "task": delivery.task,
             "args": (),
             "kwargs": {},
-            "callbacks": continuation.get("link"),
-            "errbacks": continuation.get("link_error"),
-            "chain": continuation.get("chain"),
-            "chord": continuation.get("chord"),
-            "group": continuation.get("group_id"),
-            "group_index": continuation.get("group_index"),
+            **followed(continuation, group="group"),
             "root_id": continuation.get("root_id") or delivery.task_id,
-            "parent_id": continuation.get("parent_id"),
-            "reply_to": continuation.get("reply_to"),
             "correlation_id": delivery.task_id,
             "ignore_result": bool(continuation.get("ignore_result")),
-            "stamped_headers": continuation.get("stamped_headers"),
             "stamps": {
                 name: continuation[name]
                 for name in continuation.get("stamped_headers") or ()
