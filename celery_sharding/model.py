@@ -336,6 +336,11 @@ class Hold:
     holder: str
     """Names the process life: hostname, pid and chance."""
 
+    @property
+    def named(self) -> dict[str, int]:
+        """Return what names it in a statement."""
+        return {"job": self.job, "ticket": self.ticket, "seq": self.seq}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:

@@ -87,7 +87,7 @@ class Reading(Repository):
 
     def job(self, task_id: str) -> JobRow:
         """Return a job; raise JobNotFound."""
-        rows = self._jobs(task_id=task_id) if _is_text(task_id) else []
+        rows = self.jobs(task_id=task_id, most=1) if _is_text(task_id) else []
         if not rows:
             message = f"no sharded job has the task id {task_id!r}"
             raise JobNotFound(message)
@@ -96,6 +96,7 @@ class Reading(Repository):
     def jobs(
         self,
         *,
+        task_id: str | None = None,
         open_only: bool = False,
         search: str = "",
         most: int = 50,
@@ -105,7 +106,16 @@ class Reading(Repository):
 
         ``search``: what name, key or task id must contain.
         """
-        return self._jobs(open_only=open_only, search=search, most=most, before=before)
+        return self._read(
+            record(JobRow),
+            "list_jobs",
+            task_id=task_id,
+            open_only=open_only,
+            search=search,
+            most=most,
+            before=before,
+            fresh=FRESH,
+        )
 
     def layers(self, job: int) -> list[LayerProgress]:
         """Return a job's layers, in their order."""
@@ -216,26 +226,6 @@ class Reading(Repository):
         """Return the figures of all jobs at once."""
         [totals] = self._read(Totals, "read_totals", fresh=FRESH)
         return totals
-
-    def _jobs(
-        self,
-        *,
-        task_id: str | None = None,
-        open_only: bool = False,
-        search: str = "",
-        most: int = 1,
-        before: int | None = None,
-    ) -> list[JobRow]:
-        return self._read(
-            record(JobRow),
-            "list_jobs",
-            task_id=task_id,
-            open_only=open_only,
-            search=search,
-            most=most,
-            before=before,
-            fresh=FRESH,
-        )
 
     def _shards(self, job: int, *, most: int, **asked: object) -> list[ShardRow]:
         return self._read(

@@ -152,9 +152,7 @@ class Shards(Repository):
         return self._read(
             Shard,
             "claim_shards",
-            job=hold.job,
-            ticket=hold.ticket,
-            seq=hold.seq,
+            **hold.named,
             layer=layer,
             most=most,
             after=after,
@@ -203,9 +201,7 @@ class Shards(Repository):
                 reply = self._read_one(
                     record(HoldReply, held=True),
                     "write_steps",
-                    job=hold.job,
-                    ticket=hold.ticket,
-                    seq=hold.seq,
+                    **hold.named,
                     lease=lease,
                     **parameters,
                 )

@@ -75,9 +75,7 @@ class Tickets(Repository):
         reply = self._read_one(
             record(HoldReply, held=True),
             "renew_ticket",
-            job=hold.job,
-            ticket=hold.ticket,
-            seq=hold.seq,
+            **hold.named,
             lease=lease,
         )
         return reply or HoldReply(held=False)
@@ -108,9 +106,7 @@ class Tickets(Repository):
     ) -> bool:
         row = self._run_one(
             "free_ticket",
-            job=hold.job,
-            ticket=hold.ticket,
-            seq=hold.seq,
+            **hold.named,
             state=state,
             wake_in=wake_in,
             resend=resend,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from celery_pecker.kernel.clock import monotonic
@@ -79,11 +79,7 @@ class Loader:
         if body is None and (reference is None or sources.is_listed(reference)):
             return None
         stored: Any = None if body is None else codec.decode(body)
-        whole: Sequence[Any] = (
-            stored
-            if reference is None
-            else [*sources.read(reference, self._conf, stored)]
-        )
+        whole = sources.items_of(reference, self._conf, stored)
         if record.picks is not None:
             return [whole[place] for place in record.picks]
         if record.reference is not None:
@@ -166,39 +162,30 @@ ON = frozenset({Stop.END, Stop.FAILED, Stop.TIMED_OUT})
 """Ends of a shard after which the next may be run."""
 
 
+@dataclass(slots=True, kw_only=True)
 class Slice:
     """Runs shards under one ticket until its time, its work or its right is over."""
 
-    def __init__(  # noqa: PLR0913  # what a turn consists of
-        self,
-        app: Any,
-        ledger: Ledger,
-        *,
-        holding: Holding,
-        layer: int,
-        processor: Processor,
-        work: Work,
-        batch: ItemBatch,
-        owns_message: bool,
-    ) -> None:
-        """Begin with a layer of the job.
+    app: Any
+    ledger: Ledger
+    holding: Holding
+    layer: int
+    """Of the job: that with which it begins, and then the one that runs."""
+    processor: Processor
+    work: Work
+    batch: ItemBatch
+    owns_message: bool
+    """Whether this process has the job's own message in hand, and runs Post."""
+    stop: Stop | None = None
+    """Why the last shard stopped."""
+    ended: bool = False
+    """Whether the items of the job have ended, and its ticket with them."""
+    hung_item: HungItem = field(init=False)
+    _after: int = -1
 
-        ``owns_message``: this process has the job's own message in hand, and runs Post.
-        """
-        self._app = app
-        self._ledger = ledger
-        self._holding = holding
-        self._layer = layer
-        self._processor = processor
-        self._work = work
-        self._batch = batch
-        self._owns_message = owns_message
-        self._after = -1
-        self.stop: Stop | None = None
-        """Why the last shard stopped."""
-        self.ended = False
-        """Whether the items of the job have ended, and its ticket with them."""
-        self.hung_item = HungItem(app, holding, pool=work.pool)
+    def __post_init__(self) -> None:
+        """Watch the items of its shards."""
+        self.hung_item = HungItem(self.app, self.holding, pool=self.work.pool)
 
     def run(self, seconds: float) -> bool:
         """Run shards for that long, at least one.
@@ -206,15 +193,15 @@ class Slice:
         Return whether there may be more to run, in any process.
         """
         begun = monotonic()
-        while self._holding.stop is None:
+        while self.holding.stop is None:
             records = self._claim()
             if not records:
                 if self._moved():
                     continue
                 return False
             stop = self.stop = self._run_batch(records, seconds)
-            self._holding.flush()
-            closing = self._holding.take_closing()
+            self.holding.flush()
+            closing = self.holding.take_closing()
             if closing or stop is Stop.FAILED:
                 self._move_on()
                 if self.ended:
@@ -223,39 +210,39 @@ class Slice:
             if stop not in ON or monotonic() - begun >= seconds:
                 break
         # The job's deadline is over here first: the ledger may not know it yet.
-        over = self._holding.away or self.stop is Stop.OVER
-        return not over and self._holding.stop in GOES_ON
+        over = self.holding.away or self.stop is Stop.OVER
+        return not over and self.holding.stop in GOES_ON
 
     def _claim(self) -> list[Shard]:
         sent = monotonic()
-        records = self._ledger.shards.claim(
-            self._holding.hold,
-            layer=self._layer,
-            most=self._batch.size,
+        records = self.ledger.shards.claim(
+            self.holding.hold,
+            layer=self.layer,
+            most=self.batch.size,
             after=self._after,
-            hostname=self._holding.hostname,
-            lease=self._holding.lease,
+            hostname=self.holding.hostname,
+            lease=self.holding.lease,
         )
         if records:
             self._after = max(one.shard for one in records)
-            self._holding.renewed(sent)
+            self.holding.renewed(sent)
         return records
 
     def _moved(self) -> bool:
         """Return whether the job is in another layer now, and this ticket may go on."""
-        holding = self._holding
-        reply = holding.renew(self._ledger)
-        if reply is None or holding.stop is not None or reply.layer == self._layer:
+        holding = self.holding
+        reply = holding.renew(self.ledger)
+        if reply is None or holding.stop is not None or reply.layer == self.layer:
             return False
-        self._layer, self._after = reply.layer, -1
+        self.layer, self._after = reply.layer, -1
         return True
 
     def _run_batch(self, records: Sequence[Shard], seconds: float) -> Stop:
         """Run claimed shards; those that are not begun are given back."""
-        holding, begun = self._holding, monotonic()
+        holding, begun = self.holding, monotonic()
         if any(one.deaths for one in records):
-            self._batch.alone()
-        loader = Loader(self._ledger, holding.hold.job, records, self._app.conf)
+            self.batch.alone()
+        loader = Loader(self.ledger, holding.hold.job, records, self.app.conf)
         holding.line_up(records, give_back_at=begun + STRAGGLES)
         ran, stop = 0, Stop.END
         while stop in ON and (record := holding.take_next()) is not None:
@@ -263,36 +250,36 @@ class Slice:
             ran += 1
         holding.give_back()
         if not any(one.deaths for one in records):
-            self._batch.took(ran, monotonic() - begun, slice_=seconds)
+            self.batch.took(ran, monotonic() - begun, slice_=seconds)
         return stop
 
     def _run_shard(self, record: Shard, loader: Loader) -> Stop:
         loaded = loader.load(record)
         if isinstance(loaded.error, DatabaseUnavailable):
             logger.warning(
-                "sharding: items of %s are away: %s", self._holding, loaded.error
+                "sharding: items of %s are away: %s", self.holding, loaded.error
             )
-            self._holding.put_back(record)
+            self.holding.put_back(record)
             return Stop.AWAY
         broken = loaded.error is not None
         shard_run = ShardRun(
             record,
             range(record.count) if broken else loaded.items,
-            work=self._work,
-            writer=self._holding,
+            work=self.work,
+            writer=self.holding,
             known=loaded.known,
         )
         if loaded.error is not None:
-            return fail_shard(shard_run, loaded.error, returns=self._processor.returns)
+            return fail_shard(shard_run, loaded.error, returns=self.processor.returns)
         with self.hung_item.watching(shard_run):
-            return Running(self._processor, shard_run).run()
+            return Running(self.processor, shard_run).run()
 
     def _move_on(self) -> None:
-        hold = self._holding.hold
-        if not self._owns_message:
-            flow.advance_job(self._app, self._ledger, hold.job)
+        hold = self.holding.hold
+        if not self.owns_message:
+            flow.advance_job(self.app, self.ledger, hold.job)
             return
-        stands = flow.close(self._app, self._ledger, hold)
+        stands = flow.close(self.app, self.ledger, hold)
         self.ended = (
             stands is not None and stands.moved and stands.stage is Stage.POSTING
         )

@@ -143,8 +143,8 @@ class Runner:
             opened=opened,
         )
         part = Slice(
-            self._app,
-            ledger,
+            app=self._app,
+            ledger=ledger,
             holding=holding,
             layer=turn.layer,
             processor=processor,

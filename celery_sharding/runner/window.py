@@ -67,16 +67,13 @@ class Window:
         """Return whether a killer is looked for: nothing else may run beside it."""
         return cursor < self._suspects_to
 
-    def forward(
-        self, cursor: int, *, rate: float, flush: float, begun: int | None = None
-    ) -> int:
+    def forward(self, cursor: int, *, rate: float, flush: float) -> int:
         """Return what is to be written as `ahead`: the new limit, once it is written.
 
         Args:
             cursor: items that have ended, which is written with it.
             rate: items per second lately; 0: not known.
             flush: seconds between two writes.
-            begun: items below it have been begun; None: those that have ended.
         """
         lasting = max(math.ceil(rate * flush * SPARE), 1)
         step = self._step or lasting
@@ -85,9 +82,8 @@ class Window:
             step = self._step = min(self._step * GROWTH, lasting)
             if step == lasting:
                 self._step = 0
-        begun = cursor if begun is None else begun
         until = self._suspects_to if self.isolating(cursor) else self._count
-        self.limit = max(begun, min(cursor + step, until))
+        self.limit = max(cursor, min(cursor + step, until))
         return self.limit
 
 

@@ -155,7 +155,6 @@ def test_with_slow_items_nobody_but_the_one_in_hand_is_suspect() -> None:
     """Then a death costs most."""
     window = Window(cursor=0, ahead=0, deaths=0, count=100)
     assert window.forward(0, rate=0.0, flush=FLUSH) == 1
-    assert window.forward(0, rate=0.0, flush=FLUSH, begun=5) == 5
     again = Window(cursor=0, ahead=1, deaths=1, count=100)
     assert again.isolating(0)
     assert again.limit == 0
