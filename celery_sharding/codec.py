@@ -6,7 +6,8 @@ Never pickle: what is stored is read by another process, and perhaps another ver
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Any
 
 from kombu.utils.json import dumps, loads
@@ -32,13 +33,15 @@ def encode(value: Any, *, what: str = "a value") -> bytes:
     return DEFLATED + zlib.compress(text, 1)
 
 
-def encode_items(items: Sequence[Any], *, first: int = 0) -> bytes:
+def encode_items(
+    items: Sequence[Any], places: Iterable[int] | None = None, where: str = ""
+) -> bytes:
     """Return items as bytes; the error names the one that is no JSON, and its place."""
     try:
         return encode([*items])
     except ItemNotSerializable:
-        for place, item in enumerate(items, first):
-            encode(item, what=f"item {place} ({type(item).__name__})")
+        for place, item in zip(places or count(), items, strict=False):
+            encode(item, what=f"item {place}{where} ({type(item).__name__})")
         raise
 
 

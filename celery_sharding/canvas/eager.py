@@ -23,7 +23,7 @@ from celery_sharding.canvas.sending import Called, check, key_of
 from celery_sharding.codec import decode, encode
 from celery_sharding.errors import JobDeadlineExceeded, TooManyFailed, WrongStage
 from celery_sharding.ledger import at
-from celery_sharding.ledger.submissions import ITEMS
+from celery_sharding.ledger.submissions import names_items
 from celery_sharding.model import (
     Code,
     Failure,
@@ -42,7 +42,7 @@ from celery_sharding.plan import cut, from_stored
 from celery_sharding.plan.arguments import join, split
 from celery_sharding.policies import policy_of
 from celery_sharding.runner import StepList, Stop, Work, run_shard
-from celery_sharding.sources import read
+from celery_sharding.sources import items_of
 
 WORKER = "eager"
 
@@ -338,11 +338,7 @@ class _Eager:
     def _run_shard(self, number: int, one: Planned, work: Work) -> None:
         outcomes = self._outcomes
         stored: Any = None if one.body is None else decode(one.body)
-        items = (
-            stored
-            if one.reference is None
-            else [*read(one.reference, self._conf, stored)]
-        )
+        items = items_of(one.reference, self._conf, stored)
         rest = [Record(shard=number, layer=one.layer, origin=number, hi=len(items))]
         while rest:
             record = rest.pop(0)
@@ -372,8 +368,7 @@ class _Eager:
 
 
 def _with_items(app: Any, argument: Any) -> Any:
-    """Return an argument as the caller gave it: items for what names them."""
-    if inline.names(argument):
-        ledger = at(app, role="caller")
-        return from_stored(decode(ledger.submissions.load(argument[ITEMS])))
+    """Return an argument as the caller gave it; a ledger is asked only for items."""
+    if names_items(argument):
+        return at(app, role="caller").submissions.with_items(argument)
     return argument

@@ -15,7 +15,7 @@ from celery_sharding.codec import DEFLATED, PLAIN, REFUSALS, WORTH, encode_items
 from celery_sharding.errors import InlineLimitExceeded, ItemNotSerializable
 from celery_sharding.layers import MARK, Layers
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.submissions import ITEMS
+from celery_sharding.ledger.submissions import ITEMS, names_items
 from celery_sharding.plan import layers_of
 from celery_sharding.sources import Source, to_json
 
@@ -55,11 +55,6 @@ class Replay:
             self._read += part
 
 
-def names(data: object) -> bool:
-    """Return whether the argument names stored items."""
-    return isinstance(data, dict) and data.keys() == {ITEMS}
-
-
 def holds(data: object) -> bool:
     """Return whether it brings its items along, rather than name their place."""
     if isinstance(data, list):
@@ -71,7 +66,7 @@ def holds(data: object) -> bool:
 
 def check(data: object) -> None:
     """Refuse what can be no items, in the caller, with the reason."""
-    if not names(data) and not holds(data):
+    if not names_items(data) and not holds(data):
         next(layers_of(data), None)
 
 
@@ -121,7 +116,9 @@ def _text(part: list[Any], *, first: int) -> str:
     try:
         return str(dumps(part))
     except REFUSALS as error:
-        encode_items(part, first=first)  # raises, and names the item
+        encode_items(
+            part, range(first, first + len(part))
+        )  # raises, and names the item
         message = f"items from {first} on cannot be written as JSON: {error}"
         raise ItemNotSerializable(message) from error
 

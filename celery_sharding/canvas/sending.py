@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from inspect import signature as signature_of
 from typing import Any, Protocol
@@ -34,19 +34,6 @@ SUBMITTED = "submitted"
 there is none, it was withdrawn or purged, and is not to be recreated."""
 LONGEST_KEY = 1_000
 """Characters."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """A call of a sharded task."""
-
-    task_id: str
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    continuation: Mapping[str, Any]
-    options: Options
-    follow: bool
-    """Whether something waits for its own task id: it cannot be another job's."""
 
 
 class Called(Protocol):
@@ -127,7 +114,7 @@ def key_of(
 
 
 def prepared(
-    app: Any, processor: Processor, call: Call
+    app: Any, processor: Processor, call: NewJob
 ) -> tuple[tuple[Any, ...], str | None]:
     """Return the arguments, items by reference, and the key; raise what is wrong."""
     check(processor, call.args, call.kwargs)
@@ -139,24 +126,16 @@ def prepared(
     return (inline.put(at(app, role="caller"), items, limit=limit), *rest), key
 
 
-def submit(app: Any, processor: Processor, call: Call) -> tuple[Submitted, Call]:
+def submit(app: Any, processor: Processor, call: NewJob) -> tuple[Submitted, NewJob]:
     """Write the call to the ledger; return it as it is sent, items by reference.
 
     Raises what is wrong with it: then nothing of it stands there but, at most, its
     items, which the purge takes.
     """
     args, key = prepared(app, processor, call)
-    new = NewJob(
-        task_id=call.task_id,
-        task=processor.name,
-        args=args,
-        kwargs=call.kwargs,
-        continuation=call.continuation,
-        options=call.options,
-        key=key,
-    )
-    done = at(app, role="caller").submissions.submit(new, follow=call.follow)
-    return done, replace(call, args=args)
+    call = replace(call, args=args, key=key)
+    submissions = at(app, role="caller").submissions
+    return submissions.submit(call, follow=call.follow), call
 
 
 REFUSED = "refused"
@@ -170,7 +149,7 @@ class Sender:
         self._task = task
         self._apply_async = apply_async
 
-    def send(self, call: Call, options: Mapping[str, Any]) -> Any:
+    def send(self, call: NewJob, options: Mapping[str, Any]) -> Any:
         """Return the result of the job, or of the one that has its key already.
 
         Raises what is wrong with the call, or why it could not be sent: then there is
@@ -191,7 +170,7 @@ class Sender:
         self._note_sent(call, options)
         return result
 
-    def forward(self, call: Call, options: Mapping[str, Any]) -> Any:
+    def forward(self, call: NewJob, options: Mapping[str, Any]) -> Any:
         """Send as `send` does, for a task that has succeeded: raise no error here.
 
         A call that is refused becomes a job that fails. Where the ledger does not
@@ -214,7 +193,7 @@ class Sender:
             )
         return self._publish_stored(call, options)
 
-    def record(self, call: Call, options: Mapping[str, Any]) -> Any:
+    def record(self, call: NewJob, options: Mapping[str, Any]) -> Any:
         """Hand the message to the outbox that is in force; submit nothing here.
 
         Its transaction may be rolled back. The message brings all of the call, and the
@@ -228,7 +207,7 @@ class Sender:
             sources.listed()
         return self._publish(replace(call, args=args), options, None)
 
-    def _publish_stored(self, call: Call, options: Mapping[str, Any]) -> Any:
+    def _publish_stored(self, call: NewJob, options: Mapping[str, Any]) -> Any:
         """Send the message of a job that stands whether it is sent or not."""
         try:
             result = self._publish(call, options, SUBMITTED)
@@ -240,7 +219,7 @@ class Sender:
         self._note_sent(call, options)
         return result
 
-    def _undone(self, call: Call, _kind: Any, error: Any, _trace: Any) -> bool:
+    def _undone(self, call: NewJob, _kind: Any, error: Any, _trace: Any) -> bool:
         """Withdraw a job that could not be sent; return whether it runs all the same.
 
         Then its message was taken, though the broker's answer was lost.
@@ -252,7 +231,7 @@ class Sender:
             raise unknown(call.task_id, away) from error
         return not gone and isinstance(error, (OperationalError, OSError))
 
-    def _note_sent(self, call: Call, options: Mapping[str, Any]) -> None:
+    def _note_sent(self, call: NewJob, options: Mapping[str, Any]) -> None:
         """Record that the message was sent, so that it is not resent too early."""
         submissions = at(self._task.app, role="caller").submissions
         try:
@@ -265,7 +244,7 @@ class Sender:
             )
 
     def _publish(
-        self, call: Call, options: Mapping[str, Any], sent_by: str | None
+        self, call: NewJob, options: Mapping[str, Any], sent_by: str | None
     ) -> Any:
         headers = {**(options.get("headers") or {})}
         args, kwargs, sources = split(call.args, call.kwargs)

@@ -25,7 +25,6 @@ from celery_sharding.canvas.listed_sources import joined, to_be_listed
 from celery_sharding.canvas.result import ShardedResult
 from celery_sharding.canvas.sending import (
     REFUSED,
-    Call,
     Sender,
     as_refused,
     recorded,
@@ -35,6 +34,7 @@ from celery_sharding.canvas.signature import KIND, ShardedSignature
 from celery_sharding.codec import REFUSALS
 from celery_sharding.errors import DatabaseUnavailable, ItemNotSerializable, PeckerError
 from celery_sharding.ledger import at
+from celery_sharding.ledger.submissions import NewJob
 from celery_sharding.messages import OPTIONS, RUN, SENT_BY, from_request
 from celery_sharding.model import Options
 from celery_sharding.plan.arguments import HEADER, split
@@ -256,8 +256,9 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         options = timed(options)
         own = task_id or uuid()
         exec_options: Mapping[str, Any] = self._get_exec_options()  # type: ignore[attr-defined]  # not in the stubs
-        call = Call(
+        call = NewJob(
             task_id=own,
+            task=self.name,
             args=args,
             kwargs=kwargs,
             continuation=of_call(app, own, {**exec_options, **options}),
@@ -334,8 +335,9 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
         args, kwargs, _ = joined(
             self.app, self.name, args, kwargs, {"headers": headers}
         )
-        call = Call(
+        call = NewJob(
             task_id=str(self.request.id),
+            task=self.name,
             args=args,
             kwargs=kwargs,
             continuation=from_request(self.request),

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from celery_sharding.codec import encode
+from celery_sharding.codec import decode, encode
 from celery_sharding.errors import (
     DatabaseUnavailable,
     InstanceNotFound,
@@ -17,6 +17,7 @@ from celery_sharding.errors import (
 )
 from celery_sharding.ledger.base import Repository, jsonb
 from celery_sharding.model import Options, Stage
+from celery_sharding.plan import from_stored
 from celery_sharding.plan.arguments import split
 from celery_sharding.policies import as_json, check
 
@@ -48,6 +49,8 @@ class NewJob:
     """What Celery is to go on with when the job has ended, as options of a message."""
     options: Options
     key: str | None = None
+    follow: bool = False
+    """Whether something waits for its own task id: it cannot be another job's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +83,12 @@ class Submissions(Repository):
             raise InstanceNotFound(_absent(ref))
         body: bytes = rows[0][0]
         return body
+
+    def with_items(self, argument: Any) -> Any:
+        """Return an argument as the caller passed it: items for what names them."""
+        if names_items(argument):
+            return from_stored(decode(self.load(argument[ITEMS])))
+        return argument
 
     def list_source(self, ref: str) -> None:
         """List a Source that a message is to have; the purge takes it as it does items.

@@ -21,16 +21,14 @@ from celery_pecker.deadline.budget import ENDLESS
 from celery_pecker.kernel.clock import monotonic, pause
 from celery_pecker.kernel.errors import LeaseLost
 from celery_pecker.kernel.user_code import call_logging_errors
-from celery_sharding.codec import decode
 from celery_sharding.errors import JobDeadlineExceeded, JobFailed, Misconfigured
 from celery_sharding.flow import advance_job, serving
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.base import StageLease
 from celery_sharding.ledger.plans import Written
 from celery_sharding.ledger.reasons import reason_of
-from celery_sharding.ledger.submissions import ITEMS, names_items
 from celery_sharding.model import Outcome, Placement
-from celery_sharding.plan import cut, from_stored
+from celery_sharding.plan import cut
 from celery_sharding.plan.arguments import join
 from celery_sharding.process import holder_name
 from celery_sharding.processor import Processor
@@ -272,7 +270,7 @@ class _Call:
         """Return the job's data: what PreProcess returns, or the first argument."""
         turn, pre_process = self._turn, self._processor.pre_process
         joined, kwargs = join(turn.args, turn.kwargs, turn.sources)
-        args = [_with_items(self._ledger, one) for one in joined]
+        args = [self._ledger.submissions.with_items(one) for one in joined]
         if pre_process is not None:
             job = turn.as_job(args=tuple(args), kwargs=kwargs)
             return pre_process(job, *args, **kwargs)
@@ -283,13 +281,6 @@ class _Call:
             )
             raise Misconfigured(message)
         return args[0]
-
-
-def _with_items(ledger: Ledger, argument: Any) -> Any:
-    """Return an argument as the caller passed it: items for what names them."""
-    if names_items(argument):
-        return from_stored(decode(ledger.submissions.load(argument[ITEMS])))
-    return argument
 
 
 def _write(

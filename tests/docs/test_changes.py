@@ -151,7 +151,7 @@ print(rule.kind.text(rule, found))
     Change(
         name="a Source",
         before={
-            "celery_sharding/sources/kinds.py": (
+            "celery_sharding/sources/__init__.py": (
                 "def to_json(",
                 '''\
 @register
@@ -179,9 +179,9 @@ class Leaves(Source):
             )
         },
         use="""
-from celery_sharding.sources import kinds
+from celery_sharding import sources
 from celery_sharding.sources.model import Sizes
-leaves = kinds.from_json({"celery_sharding.source": "leaves"})
+leaves = sources.from_json({"celery_sharding.source": "leaves"})
 for part, count in leaves.parts(Sizes(least=1, most=9, wanted=1), {}):
     print([*kinds.read(kinds.refer(leaves, part), {})])
 """,

@@ -706,8 +706,8 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: shards of a query are read by the keys of their plan",
-        "            else [*sources.read(reference, self._conf, stored)]\n",
-        "            else [*sources.read(reference, self._conf)]\n",
+        "else [*read(reference, conf, stored)]\n",
+        "else [*read(reference, conf)]\n",
         f"{WORK}::test_a_row_that_is_deleted_after_planning_fails_alone",
     ),
     Guard(
@@ -821,7 +821,7 @@ where ticket.state = 'held'
         "    if turn.attempts > BEGUN:\n",
         "    if False:\n",
         f"{POST}::test_a_post_that_kills_its_process_is_not_begun_without_end",
-        within="celery_sharding/stages/job_messages.py",
+        within="celery_sharding/stages/__init__.py",
     ),
     Guard(
         "sharding: one tells Celery the outcome at a time",

@@ -52,7 +52,7 @@ def test_what_is_no_json_is_refused_with_its_place(wrong: Any) -> None:
     """One bad item among a million is named."""
     items = [*range(5), wrong, 7]
     with pytest.raises(ItemNotSerializable, match=r"^item 105 \("):
-        encode_items(items, first=100)
+        encode_items(items, range(100, 200))
     with pytest.raises(Misconfigured, match="the result cannot be written as JSON"):
         encode(wrong, what="the result")
 

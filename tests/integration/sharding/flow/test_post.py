@@ -23,13 +23,13 @@ from celery_sharding import (
     stages,
     sweeper,
 )
+from celery_sharding import stages as posting
 from celery_sharding.codec import encode
 from celery_sharding.errors import DatabaseUnavailable, ItemNotSerializable
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.base import jsonb
 from celery_sharding.messages import WORK
 from celery_sharding.model import Outcome, Stage
-from celery_sharding.stages import job_messages as posting
 from celery_sharding.stages import leases
 from tests.integration.sharding.conftest import Planner
 from tests.integration.sharding.flow.conftest import Lying, Message

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from celery_sharding import codec
+from celery_sharding import codec, sources
 from celery_sharding.errors import ItemNotSerializable, Misconfigured
 from celery_sharding.layers import Layers, flat
 from celery_sharding.plan import from_stored, layers_of, stored
@@ -17,7 +17,6 @@ from celery_sharding.sources import (
     Sizes,
     Source,
     from_json,
-    kinds,
     read,
     refer,
     register,
@@ -175,7 +174,7 @@ def test_a_source_of_ones_own_is_known_once_it_is_registered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And what is not known is named."""
-    monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
+    monkeypatch.setattr(sources, "_KINDS", dict(sources._KINDS))
     reference = refer(Letters("abcdef"), {"start": 1, "end": 3})
     with pytest.raises(
         Misconfigured, match="no source of kind 'letters', only file, keys, query;"
