@@ -49,7 +49,7 @@ def serve(
     """Take reports and answer questions, so that only this needs to reach Redis."""
     try:
         from celery_pecker.surfaces.service.listener import Listener, run  # noqa: PLC0415
-        from throttle.service.app import GateService  # noqa: PLC0415  # an extra
+        from throttle.service import GateService  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise click.ClickException(NO_TORNADO) from error
     # Put where they belong, so that they are checked with all others

@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery_pecker.surfaces.service.listener import Listener
 from tests.served import Served
 from throttle.model import ExchangeAnswer, Report, Store
-from throttle.service.app import GateService
+from throttle.service import GateService
 from throttle.settings import Settings
 
 TOKEN = "s3same"  # noqa: S105  # a test's own

@@ -6,7 +6,7 @@ import pytest
 
 from throttle.model import Amount, Limit, Policy
 from throttle.quota import quota
-from throttle.service.state import Cycles
+from throttle.service import Cycles
 
 
 def limit(*, policy: Policy = Policy.SAFE, shadow: bool = False) -> Limit:

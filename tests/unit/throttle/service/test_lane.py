@@ -11,8 +11,7 @@ import pytest
 from celery_pecker.surfaces.service.threads import Busy, InFlight, LastAnswer, Threads
 from throttle.errors import StoreUnavailable
 from throttle.model import TICK, Seen, View
-from throttle.service.app import WAIT
-from throttle.service.state import NONE
+from throttle.service import NONE, WAIT
 
 
 def test_what_waited_too_long_is_not_asked() -> None:
