@@ -116,6 +116,11 @@ class Status:
     workers: tuple[Worker, ...] = ()
     tenants: tuple[Tenant, ...] = ()
 
+    @property
+    def in_force(self) -> float:
+        """Return the limit in force, operations per second; 0 if there is none."""
+        return (self.operations or 0.0) * self.factor
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:

@@ -33,8 +33,7 @@ def amounts(status: Status) -> str:
     if status.operations is None:
         busy = status.traffic.seconds
         return f"{operations} operations/s, {busy:.1f} connections busy"
-    in_force = status.operations * status.factor
-    words = f"{operations} of {count(in_force)}/s"
+    words = f"{operations} of {count(status.in_force)}/s"
     if status.factor < 1:
         words += f" (else {count(status.operations)})"
     if status.seconds is not None:

@@ -41,7 +41,7 @@ FULL: dict[str, tuple[float, float]] = {
     "billing": (2000.0, 0.0),
 }
 TENANTS = {"acme": 0.5, "globex": 0.3, "initech": 0.15, "umbrella": 0.05}
-FAST = "import throttle.flower.watching as w\nw.EVERY = 0.1\n"
+FAST = "import throttle.flower as w\nw.EVERY = 0.1\n"
 
 
 class Rush:

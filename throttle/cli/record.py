@@ -14,7 +14,7 @@ from throttle.cli.context import Context, of_database, turns
 from throttle.clock import monotonic
 from throttle.errors import Misconfigured
 from throttle.model import TICK
-from throttle.overview import Picture, State, Status, Sum
+from throttle.overview import Picture, Sum
 
 KINDS = (".svg", ".json")
 
@@ -165,7 +165,7 @@ class Recorder:
                 Moment(
                     at=at,
                     traffic=status.traffic.operations,
-                    limit=in_force(status),
+                    limit=status.in_force,
                     held=status.held,
                     admitted=total - before_it,
                 )
@@ -187,10 +187,3 @@ class Recorder:
                 self._moments.items(), key=lambda one: (not one[1][-1].limit, one[0])
             )
         )
-
-
-def in_force(status: Status) -> float:
-    """Return the limit in force, operations per second; 0 if there is none."""
-    if status.operations is None or status.state is State.UNLIMITED:
-        return 0.0
-    return status.operations * status.factor

@@ -18,7 +18,7 @@ from multiprocessing.util import Finalize, register_after_fork
 from typing import Any
 
 from throttle.errors import Misconfigured, StoreUnavailable
-from throttle.exchange.exchanger import Counts, Exchanger, Snapshot
+from throttle.exchange import Counts, Exchanger, Snapshot
 from throttle.meter import meter
 from throttle.model import Reading, Store
 from throttle.settings import Settings, settings_of

@@ -5,7 +5,7 @@ the entry points ``celery_pecker.flower_pages``), in the same frame, and is in t
 when the app has ``throttle_limits``. Drawn by hand are the bars and the charts; figures
 and tables are those of `throttle.views`.
 
-    watching   one look a second, and the last five minutes
+    `RecentLooks`  one look a second, and the last five minutes
 
 The store is read by a thread of Flower, once a second however many people look, from
 the first request until ten minutes after the last: the past is on the page if the
@@ -14,22 +14,27 @@ page was open, or Prometheus read its figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from celery import Celery
 
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.surfaces.console.documents import plain
 from celery_pecker.surfaces.flower.pages import Unreadable
 from celery_pecker.surfaces.flower.rendering import page, rows_of
 from celery_pecker.surfaces.views.model import Query, Shown, View
-from throttle.clock import now
-from throttle.errors import Misconfigured
-from throttle.flower.watching import EVERY, Point, Watching
+from throttle.clock import Monotonic, monotonic, now
+from throttle.errors import Misconfigured, ThrottleError
 from throttle.metrics import Sums, families
-from throttle.overview import Status, where
+from throttle.model import Store
+from throttle.overview import Picture, Sampler, Status, open_store, where
 from throttle.settings import Settings
 from throttle.views import (
     DATABASES,
@@ -45,6 +50,134 @@ from throttle.views import (
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+logger = logging.getLogger("throttle")
+
+EVERY = 1.0
+KEPT = 300
+"""Looks: five minutes."""
+IDLE = 600.0
+"""Seconds without a request after which the store is read no more."""
+FIRST = 2.0
+"""Seconds that the first request waits for the first read."""
+OLD = 5.0
+"""Seconds after which a picture counts as old: the thread hangs, or has died."""
+MOST = 40
+"""Databases whose last minutes are kept: those that need a look come first."""
+
+
+class Point(NamedTuple):
+    """One look at one database."""
+
+    traffic: float
+    limit: float
+    """In force; 0: none."""
+    held: int
+
+
+class RecentLooks:
+    """What was seen of an app's databases lately; any thread may ask."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        opens: Callable[[Settings], Store] = open_store,
+        clock: Monotonic = monotonic,
+    ) -> None:
+        self._settings = settings
+        self._opens = opens
+        self._clock = clock
+        self._change = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        self._seen = threading.Event()
+        self._asked = clock()
+        self._looked = clock()
+        self._picture: Picture | None = None
+        self._past: deque[Mapping[str, Point] | None] = deque(maxlen=KEPT)
+        self._failed = OnceAMinute(logger, level=logging.ERROR)
+
+    def picture(self) -> Picture:
+        """Return what was read last; the first request waits for it, in bounded time.
+
+        Raises what the settings are refused with.
+        """
+        self._wake()
+        self._seen.wait(FIRST)
+        picture, age = self._picture, self._clock() - self._looked
+        if picture is None:
+            message = "it was asked and has not answered yet"
+            return Picture(
+                at=0.0,
+                databases=(),
+                estimator=str(self._settings.estimator),
+                away=message,
+                since=age,
+            )
+        if age > OLD and not picture.away:
+            return replace(picture, away="it does not answer", since=age)
+        return picture
+
+    def past(self) -> Sequence[Mapping[str, Point] | None]:
+        """Return the looks of the last minutes, one a second; None: no answer."""
+        with self._change:
+            return tuple(self._past)
+
+    def close(self) -> None:
+        """End the thread that reads the store."""
+        self._ended.set()
+        thread = self._thread
+        if thread is not None:
+            thread.join(FIRST)
+
+    def _wake(self) -> None:
+        """Start a thread that looks, unless one does."""
+        with self._change:
+            self._asked = self._clock()
+            if self._thread is not None and self._thread.is_alive():
+                return
+            store = self._opens(self._settings)
+            self._past.clear()  # what was long ago is not shown as if it were recent
+            self._thread = threading.Thread(
+                target=self._look_on, args=(store,), name="throttle-flower", daemon=True
+            )
+            self._thread.start()
+
+    def _look_on(self, store: Store) -> None:
+        sampler = Sampler(store, self._settings, clock=self._clock)
+        try:
+            while not self._ended.is_set():
+                # A mistake in a look is logged and ends no thread: the picture grows
+                # old, which the page shows, and the next look is a second later.
+                self._failed.call("throttle: a look", None, self._look, sampler)
+                with self._change:
+                    # Under the lock: else a thread would be woken that is just ending.
+                    if self._clock() - self._asked > IDLE:
+                        self._thread = None
+                        return
+                self._ended.wait(EVERY)
+        finally:
+            try:
+                store.close()
+            except ThrottleError as error:
+                logger.debug("throttle: %s", error)
+
+    def _look(self, sampler: Sampler) -> None:
+        picture = sampler.sample()
+        points = {
+            status.name: Point(
+                status.traffic.operations,
+                status.in_force,
+                status.held,
+            )
+            for status in picture.databases[:MOST]
+        }
+        with self._change:
+            self._picture, self._looked = picture, self._clock()
+            self._past.append(None if picture.away else points)
+        self._seen.set()
+
+
 ROWS = 50
 """Workers and tenants of a database that a browser gets, at most."""
 UNLIMITED = (
@@ -58,7 +191,7 @@ class Source:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.watching = Watching(settings)
+        self.looks = RecentLooks(settings)
         self.sums = Sums()
 
 
@@ -84,13 +217,13 @@ def figures(app: Celery) -> Iterable[Metric]:
     if not limited(app):
         return ()
     mine = source(app)
-    return families(mine.watching.picture(), mine.sums)
+    return families(mine.looks.picture(), mine.sums)
 
 
 def read(mine: Source, query: Query) -> Shown:
     """Return how the databases stand, and stood in the last minutes."""
     del query
-    picture, past = mine.watching.picture(), mine.watching.past()
+    picture, past = mine.looks.picture(), mine.looks.past()
     policies = (str(limit.policy) for limit in mine.settings.limits.values())
     return Shown(
         now_us=round(now().timestamp() * 1_000_000),

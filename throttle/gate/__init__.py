@@ -164,9 +164,7 @@ class Gate:
         if lane is None or not 0 < cost <= IDLE:
             raise Misconfigured(self._mistake(database, cost))
         with self._turn:
-            now = self._clock()
-            if now >= self._ends:
-                self._begin(now)
+            now = self._turned()
             if lane.snapshot is not self._known.snapshot or now > lane.until:
                 self._look(lane, now)
             left = lane.left
@@ -190,9 +188,7 @@ class Gate:
         if lane is None:
             raise Misconfigured(self._mistake(database, 1.0))
         with self._turn:
-            now = self._clock()
-            if now >= self._ends:
-                self._begin(now)
+            now = self._turned()
             self._look(lane, now)
             return lane.left
 
@@ -203,9 +199,7 @@ class Gate:
         second. In shadow mode none is shut.
         """
         with self._turn:
-            now = self._clock()
-            if now >= self._ends:
-                self._begin(now)
+            now = self._turned()
             for lane in self._lanes.values():
                 self._look(lane, now)
             return [
@@ -226,6 +220,13 @@ class Gate:
                 )
                 for name, lane in self._lanes.items()
             }
+
+    def _turned(self) -> float:
+        """Return what time it is; a cycle that is over is followed by the next."""
+        now = self._clock()
+        if now >= self._ends:
+            self._begin(now)
+        return now
 
     def _begin(self, now: float) -> None:
         self._ends = INFINITE if self._seconds is None else now + self._seconds

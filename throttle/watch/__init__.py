@@ -8,9 +8,208 @@ for what comes while they do nothing.
 
     limit_factor  what follows from what the server says (pure)
     signal        the question to PostgreSQL, in bounded time
-    watcher       one thread per watched database: elected, ask, judge, tell the store
+    `Watcher`     one thread per watched database: elected, ask, judge, tell the store
+
+Each process that has the limits may be elected; the store keeps the verdict of the last
+one, with the factor in force, so that the next one goes on from there. A verdict lapses
+by itself: when all watchers are gone the limit is whole after `KEPT` seconds.
 """
 
-from throttle.watch.watcher import Watching, start
+from __future__ import annotations
 
-__all__ = ["Watching", "start"]
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from celery_pecker.kernel.once_a_minute import OnceAMinute
+from throttle.clock import Monotonic, monotonic
+from throttle.errors import ThrottleError
+from throttle.model import Limit, Store
+from throttle.settings import Settings
+from throttle.watch.limit_factor import SILENCE_TIMEOUT, FactorVerdict, Symptom, judge
+from throttle.watch.signal import Signal, Unanswered
+
+logger = logging.getLogger("throttle")
+
+PACE = 1.0
+"""Seconds between two questions to a server."""
+ELECTED = 3.0
+"""Seconds after its last verdict until another may be elected."""
+KEPT = 6.0
+"""Seconds for which a verdict holds: the next one to be elected finds it."""
+STANDING_BACK = 10.0
+"""Seconds for which one without an answer lets others try."""
+LEAVING = 2.0
+
+
+class Watcher:
+    """Watches one database, when it is elected."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        limit: Limit,
+        store: Store,
+        holder: str,
+        clock: Monotonic = monotonic,
+    ) -> None:
+        assert limit.watch is not None  # noqa: S101 — `start` asks for no others
+        self._limit = limit
+        self._estimator = settings.estimator
+        self._store = store
+        self._holder = holder
+        self._clock = clock
+        self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
+        self._signal = Signal(limit.database, limit.watch, clock=clock)
+        self._judged = clock()
+        self._back = float("-inf")
+        self.elected = False
+        """Whether this process is the watcher, by the last round."""
+        self.verdict = FactorVerdict()
+        """What this one judged last."""
+
+    def round(self) -> None:
+        """Ask once and act on the answer, if this process is elected."""
+        try:
+            self._round()
+        except ThrottleError as error:
+            self._once.warning(
+                "store", "no watch over %s now: %s", self._limit.database, error
+            )
+
+    def leave(self) -> None:
+        """Let another be elected at once; close the connection."""
+        self._signal.close()
+        if not self.elected:
+            return
+        self.elected = False
+        try:
+            self._store.elect(self._limit.database, self._holder, 0.0)
+        except ThrottleError:  # then it lapses
+            return
+
+    def _round(self) -> None:
+        name = self._limit.database
+        began = self._clock()
+        if not self._is_elected():
+            self._stand_down()
+            return
+        if not self.elected:
+            self.elected, self.verdict, self._judged = (
+                True,
+                FactorVerdict(),
+                self._clock(),
+            )
+        symptoms = self._symptoms()
+        view = self._store.look().get(name)
+        ours, factor = 0.0, self.verdict.factor
+        if view is not None:
+            ours = self._limit.fraction(view.seen.traffic[self._estimator])
+            factor = view.seen.factor  # the store's is the one in force
+        now = self._clock()
+        if now - began >= ELECTED:
+            # It was frozen, or waited long. Another may watch by now, and what was
+            # heard by this one is old: written now, it would revert the other's.
+            self._stand_down()
+            return
+        before = self.verdict
+        self.verdict = judge(
+            replace(before, factor=factor),
+            symptoms,
+            ours=ours,
+            elapsed=min(now - self._judged, ELECTED),
+        )
+        self._judged = now
+        if self.verdict.factor < 1 or factor < 1:
+            self._store.lower(name, self.verdict.factor, self.verdict.why, KEPT)
+        if self.verdict.factor < factor:
+            self._once.warning(
+                "cut", "the limit of %s is lowered: %s", name, self.verdict.why
+            )
+        if self.verdict.silent > SILENCE_TIMEOUT:
+            self._back = now + STANDING_BACK
+
+    def _stand_down(self) -> None:
+        if self.elected:
+            self._signal.close()
+        self.elected = False
+
+    def _is_elected(self) -> bool:
+        return self._clock() >= self._back and self._store.elect(
+            self._limit.database, self._holder, ELECTED
+        )
+
+    def _symptoms(self) -> Sequence[Symptom] | None:
+        try:
+            symptoms = self._signal.ask()
+        except Unanswered as error:
+            self._once.warning("signal", "%s", error)
+            return None
+        if not self._signal.sees_all:
+            self._once.warning(
+                "rights",
+                "the role that watches %s sees only its own work: grant it pg_monitor",
+                self._limit.database,
+            )
+        return symptoms
+
+
+class Watching:
+    """The threads of one process."""
+
+    def __init__(self, watchers: Mapping[str, Watcher]) -> None:
+        self.watchers = watchers
+        """By database."""
+        self._stopping = threading.Event()
+        self._once = OnceAMinute(logger, prefix="throttle: ")
+        self._threads = [
+            threading.Thread(
+                target=self._turn,
+                args=(watcher,),
+                name=f"throttle watch {name}",
+                daemon=True,
+            )
+            for name, watcher in watchers.items()
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Return whether all of them turn."""
+        return all(thread.is_alive() for thread in self._threads)
+
+    def stop(self, within: float = LEAVING) -> None:
+        """Stop them after the question in flight; wait no longer than that."""
+        self._stopping.set()
+        until = monotonic() + within
+        for thread in self._threads:
+            thread.join(max(until - monotonic(), 0.0))
+
+    def _turn(self, watcher: Watcher) -> None:
+        while True:
+            # A mistake in a round is logged and ends no thread: else a limit
+            # would be watched no more, unnoticed.
+            self._once.call("a watch", None, watcher.round)
+            if self._stopping.wait(PACE):
+                watcher.leave()
+                return
+
+
+def start(
+    settings: Settings, store: Store, holder: str, *, clock: Monotonic = monotonic
+) -> Watching:
+    """Watch the databases whose limits say so, until `stop()`.
+
+    `holder` is unique per process life. The store is used from other threads than the
+    caller's. Raises Misconfigured for a DSN that cannot be read; whether the server
+    answers is seen later, and logged.
+    """
+    return Watching(
+        {
+            name: Watcher(settings, limit, store, holder, clock)
+            for name, limit in settings.limits.items()
+            if limit.watch is not None
+        }
+    )

@@ -18,10 +18,10 @@ the number of their format:
     ========================================  =============================== =========
 
     ``*.lua``       what runs inside Redis; ``tests/oracle`` is the same in Python
-    ``calls``       arguments of the scripts and their answers
     ``client``      a connection by URL, sentinels and clusters included; what Redis can
                     raise, by kind
-    ``store``       the store; commands over kept connections
+    ``store``       the store; arguments of the scripts and their answers; commands over
+                    kept connections
 """
 
 from throttle.store.redis.store import RedisStore

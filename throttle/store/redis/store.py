@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha1
@@ -21,15 +22,136 @@ from throttle.model import (
     DatabaseReport,
     Estimator,
     ExchangeAnswer,
+    Holder,
     Holding,
     Report,
     Sample,
+    Seen,
     View,
 )
-from throttle.store.redis import calls
+from throttle.store.fields import Malformed, document
 from throttle.store.redis import client as failures
 from throttle.store.redis.client import connect, other_node, says_otherwise
+from throttle.store.wire import HOLDING
 from throttle.units import WHOLE
+
+
+def safe(name: str) -> str:
+    """Return a name as part of a key: no two names make one key."""
+    return name.replace("%", "%25").replace(":", "%3A")
+
+
+def plain(name: str) -> str:
+    """Return the name of a part of a key."""
+    return name.replace("%3A", ":").replace("%25", "%")
+
+
+def report_words(report: Report, names: Iterable[str], base: str) -> list[str | int]:
+    """Return what a report says of databases as arguments."""
+    words: list[str | int] = []
+    for name in names:
+        one = report.databases[name]
+        words += [safe(name), f"{base}{safe(name)}:", len(one.samples)]
+        for sample in one.samples:
+            words += [
+                units.whole(sample.age, WHOLE, units.OLDEST),
+                max(units.whole(sample.span, WHOLE, units.LONGEST), 1),
+                *units.counted(sample.amount),
+            ]
+        words += _holding(report.name, one)
+    return words
+
+
+def _holding(name: str, one: DatabaseReport) -> list[str | int]:
+    if one.holding is None:
+        return [""]
+    holding = one.holding
+    # The turn is asked for beside it, once: nothing of it is shown of a holder.
+    telling = {**HOLDING.written(holding), "name": name, "turn": 0.0}
+    want = units.whole(holding.want, WHOLE, units.WANTED)
+    turn = units.whole(holding.turn, WHOLE, units.WANTED)
+    return [json.dumps(telling), want, *units.limited(holding.limit), turn]
+
+
+def answered(answer: Sequence[object], names: Sequence[str]) -> ExchangeAnswer:
+    """Return what the exchange answers about these databases."""
+    at, *rest = answer
+    return ExchangeAnswer(
+        at=int(text(at)) / WHOLE,
+        databases={
+            name: _seen(text(one)) for name, one in zip(names, rest, strict=True)
+        },
+    )
+
+
+def _seen(answer: str) -> Seen:
+    share, factor, holders, turn, *figures = (float(word) for word in answer.split())
+    traffic, outside = _estimates(figures)
+    return Seen(
+        traffic=traffic,
+        outside=outside,
+        share=share / WHOLE,
+        factor=factor / WHOLE,
+        holders=int(holders),
+        turn=turn == 1,
+    )
+
+
+def _estimates(
+    figures: Sequence[float],
+) -> tuple[dict[Estimator, Amount], dict[Estimator, Amount]]:
+    """Return traffic and what of it comes from outside, by estimator."""
+    weighted, from_outside, fast, fast_from_outside = (
+        units.amount(*figures[i : i + 3]) for i in range(0, len(figures), 3)
+    )
+    return (
+        {Estimator.WEIGHTED: weighted, Estimator.FAST: fast},
+        {Estimator.WEIGHTED: from_outside, Estimator.FAST: fast_from_outside},
+    )
+
+
+def views(answer: Sequence[object]) -> dict[str, View]:
+    """Return what a look answers."""
+    _, *rest = answer
+    return dict(_view(one) for one in rest)
+
+
+def _view(answer: object) -> tuple[str, View]:
+    if not isinstance(answer, list):
+        raise TypeError(answer)
+    name, figures, why, *entries = answer
+    factor, *numbers = (float(word) for word in text(figures).split())
+    traffic, outside = _estimates(numbers)
+    holders = {
+        text(holder): known
+        for holder, share, telling in zip(*[iter(entries)] * 3, strict=True)
+        if (known := _holder(int(share), text(telling))) is not None
+    }
+    seen = Seen(
+        traffic=traffic,
+        outside=outside,
+        factor=factor / WHOLE,
+        holders=len(entries) // 3,
+    )
+    return plain(text(name)), View(seen=seen, holders=holders, signal=text(why))
+
+
+def text(answer: object) -> str:
+    """Return an answer that is text."""
+    if not isinstance(answer, bytes):
+        raise TypeError(answer)
+    return answer.decode()
+
+
+def _holder(share: int, telling: str) -> Holder | None:
+    """Return a holder; None if another version of ours reported it in another form."""
+    try:
+        words = document(telling)
+        name, holding = str(words["name"]), HOLDING.read("", words)
+    except (Malformed, KeyError):
+        return None
+    return Holder(name=name, share=share / WHOLE, holding=holding)
+
 
 _UNNAMED = () if VERSION >= (5, 3) else ("_",)
 """What a pool of redis-py wants to hear of a connection that is for no command."""
@@ -218,25 +340,25 @@ class RedisStore:
         self._unanswered.add(report.holder)
         names = list(report.databases)
         answer = self._ask(
-            EXCHANGE, keys, words, lambda answer: calls.answered(answer, names)
+            EXCHANGE, keys, words, lambda answer: answered(answer, names)
         )
         self._unanswered.discard(report.holder)
         return answer
 
     def look(self) -> Mapping[str, View]:
         """Return all that is known, by database; nothing is changed."""
-        return self._ask(LOOK, *self._look(), calls.views)
+        return self._ask(LOOK, *self._look(), views)
 
     def elect(self, database: str, holder: str, seconds: float) -> bool:
         """Return whether `holder` is the watcher of the database now."""
-        keys = [f"{self._tag}clock", f"{self._of}{calls.safe(database)}:watcher"]
+        keys = [f"{self._tag}clock", f"{self._of}{safe(database)}:watcher"]
         words: Words = [holder, units.whole(seconds, WHOLE, units.LATEST)]
         return self._ask(ELECT, keys, words, bool)
 
     def lower(self, database: str, factor: float, why: str, seconds: float) -> None:
         """Put so much of the limit in force, for so long."""
         self._say(
-            f"{calls.safe(database)}:signal",
+            f"{safe(database)}:signal",
             units.whole(factor, WHOLE, 1),
             why,
             units.whole(seconds, WHOLE, units.LATEST),
@@ -245,7 +367,7 @@ class RedisStore:
     def adjust(self, database: str, factor: float, why: str, seconds: float) -> None:
         """Set the limit to so many times what the settings say, for so long."""
         self._say(
-            f"{calls.safe(database)}:adjusted",
+            f"{safe(database)}:adjusted",
             units.whole(factor, WHOLE, units.ADJUSTED),
             why,
             units.whole(seconds, WHOLE, units.ADJUSTED_FOR),
@@ -258,12 +380,12 @@ class RedisStore:
 
     def recall(self, database: str) -> str:
         """Return what was kept last of what tasks cost; empty: nothing."""
-        key = f"{self._of}{calls.safe(database)}:costs"
-        return self._try(lambda client: calls.text(client.call(["GET", key]) or b""))
+        key = f"{self._of}{safe(database)}:costs"
+        return self._try(lambda client: text(client.call(["GET", key]) or b""))
 
     def keep(self, database: str, text: str, seconds: float) -> None:
         """Keep what tasks cost, for so long."""
-        key = f"{self._of}{calls.safe(database)}:costs"
+        key = f"{self._of}{safe(database)}:costs"
         words = ["SET", key, text, "PX", str(round(seconds * 1000))]
         self._try(lambda client: client.call(words))
 
@@ -277,17 +399,17 @@ class RedisStore:
         keys = [
             f"{self._tag}clock",
             f"{self._tag}databases",
-            f"{self._tag}holder:{calls.safe(report.holder)}",
+            f"{self._tag}holder:{safe(report.holder)}",
         ]
         for name in names:
-            base = f"{self._of}{calls.safe(name)}:"
+            base = f"{self._of}{safe(name)}:"
             keys += [f"{base}{of}" for of in OF]
         return keys, [
             report.holder,
             int(report.answered and report.holder not in self._unanswered),
             str(self._estimator),
             report.number,
-            *calls.report_words(report, names, self._of),
+            *report_words(report, names, self._of),
         ]
 
     def _look(self) -> tuple[list[str], Words]:

@@ -12,7 +12,7 @@ import sys
 from tests.told import told
 from throttle.settings import Settings
 from throttle.store.redis import RedisStore
-from throttle.watch.watcher import Watcher
+from throttle.watch import Watcher
 
 if __name__ == "__main__":
     redis_url, dsn = told()

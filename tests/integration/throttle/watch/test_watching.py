@@ -20,9 +20,8 @@ from throttle.errors import Misconfigured
 from throttle.model import Amount, DatabaseReport, Report, Sample
 from throttle.settings import Settings
 from throttle.store.redis import RedisStore
-from throttle.watch import Watching, start
+from throttle.watch import Watcher, Watching, start
 from throttle.watch.limit_factor import FLOOR, RECOVERY
-from throttle.watch.watcher import Watcher
 
 
 def settings(dsn: str, **watch: float) -> Settings:

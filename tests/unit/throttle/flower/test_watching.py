@@ -10,9 +10,9 @@ import pytest
 
 from celery_pecker.testing import eventually
 from tests.unit.throttle.incident import SETTINGS, Night
+from throttle import flower as module
 from throttle.errors import Misconfigured
-from throttle.flower import watching as module
-from throttle.flower.watching import IDLE, OLD, Watching
+from throttle.flower import IDLE, KEPT, OLD, RecentLooks
 from throttle.model import View
 from throttle.settings import Settings
 
@@ -62,7 +62,7 @@ def clock() -> Watch:
 @pytest.fixture
 def watching(
     store: Slow, clock: Watch, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Watching]:
+) -> Iterator[RecentLooks]:
     """Give who watches, in quick turns."""
     monkeypatch.setattr(module, "EVERY", 0.01)
 
@@ -70,7 +70,7 @@ def watching(
         store.opened += 1
         return store
 
-    made = Watching(SETTINGS, opens=opens, clock=clock)
+    made = RecentLooks(SETTINGS, opens=opens, clock=clock)
     yield made
     store.may.set()
     made.close()
@@ -81,14 +81,14 @@ def until(condition: Callable[[], object]) -> None:
     eventually(condition, 30.0)
 
 
-def test_the_first_who_asks_gets_an_answer(watching: Watching, store: Slow) -> None:
+def test_the_first_who_asks_gets_an_answer(watching: RecentLooks, store: Slow) -> None:
     """Not an empty page; and one thread looks for all."""
     pictures = [watching.picture() for _ in range(20)]
     assert all(picture.held == 1204 for picture in pictures)
     assert store.opened == 1
 
 
-def test_the_last_minutes_are_kept(watching: Watching, store: Slow) -> None:
+def test_the_last_minutes_are_kept(watching: RecentLooks, store: Slow) -> None:
     """Traffic, the limit in force and what is held; an outage is none of them."""
     watching.picture()
     until(lambda: len(watching.past()) >= 3)
@@ -99,11 +99,11 @@ def test_the_last_minutes_are_kept(watching: Watching, store: Slow) -> None:
     store.away = "gone"
     until(lambda: watching.past()[-1] is None)
     assert watching.picture().away == "gone"
-    until(lambda: len(watching.past()) == module.KEPT)
+    until(lambda: len(watching.past()) == KEPT)
 
 
 def test_a_store_that_hangs_is_told_as_away(
-    watching: Watching, store: Slow, clock: Watch
+    watching: RecentLooks, store: Slow, clock: Watch
 ) -> None:
     """What was seen last is shown, with how old it is; the page waits for nothing."""
     watching.picture()
@@ -119,7 +119,7 @@ def test_a_store_that_hangs_is_told_as_away(
 
 
 def test_a_store_that_never_answers_is_told_too(
-    watching: Watching, store: Slow, monkeypatch: pytest.MonkeyPatch
+    watching: RecentLooks, store: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In bounded time."""
     monkeypatch.setattr(module, "FIRST", 0.05)
@@ -130,7 +130,7 @@ def test_a_store_that_never_answers_is_told_too(
 
 
 def test_nobody_is_asked_for_nobody(
-    watching: Watching, store: Slow, clock: Watch
+    watching: RecentLooks, store: Slow, clock: Watch
 ) -> None:
     """Ten minutes after the last who looked; the next wakes it again."""
     watching.picture()
@@ -147,7 +147,7 @@ def test_nobody_is_asked_for_nobody(
 
 
 def test_a_look_that_fails_is_logged_once_and_ends_no_thread(
-    watching: Watching,
+    watching: RecentLooks,
     store: Slow,
     clock: Watch,
     monkeypatch: pytest.MonkeyPatch,
@@ -173,6 +173,6 @@ def test_a_look_that_fails_is_logged_once_and_ends_no_thread(
 
 def test_wrong_settings_are_told_to_who_asks() -> None:
     """By the page, not by a thread that nobody reads."""
-    watching = Watching(replace(SETTINGS, redis_url=None))
+    watching = RecentLooks(replace(SETTINGS, redis_url=None))
     with pytest.raises(Misconfigured, match="throttle_redis_url"):
         watching.picture()

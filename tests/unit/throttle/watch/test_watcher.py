@@ -12,8 +12,8 @@ from tests.oracle.store import Oracle
 from tests.unit.throttle.doubles import Clock
 from throttle.model import Amount, DatabaseReport, Report, Sample
 from throttle.settings import Settings
+from throttle.watch import ELECTED, Watcher, Watching
 from throttle.watch.limit_factor import FLOOR, RECOVERY, Symptom
-from throttle.watch.watcher import ELECTED, Watcher, Watching
 
 BUSY, WELL = [Symptom(2.0, "busy")], [Symptom(0.5, "well")]
 SETTINGS = Settings.read(
