@@ -153,20 +153,9 @@ def as_json(options: Options) -> dict[str, Any]:
 
 def from_json(document: Mapping[str, Any]) -> Options:
     """Return options as `as_json` wrote them; those of a newer version are ignored."""
-    known = {one.name for one in fields(Options)}
-    values = {key: value for key, value in document.items() if key in known}
-    policy = {**document.get("on_error", {"kind": "isolate"})}
-    kind = KINDS[policy.pop("kind")]
-    least, most = document["size"]
-    return Options(
-        **{
-            **values,
-            "size": (least, most),
-            "cut": Cut(document["cut"]),
-            "placement": Placement(document["placement"]),
-            "on_error": kind(**policy),
-        }
-    )
+    known = {key: _read(key, it) for key, it in document.items() if key in NAMES}
+    least, most = known["size"]
+    return Options(**{**known, "size": (least, most)})
 
 
 def check(options: Options) -> Options:

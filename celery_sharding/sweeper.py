@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from celery_pecker import deadline
@@ -23,12 +24,10 @@ from celery_sharding.errors import (
     DatabaseUnavailable,
     JobDeadlineExceeded,
     NoExecutor,
-    PeckerError,
 )
 from celery_sharding.flow import advance_job, serving
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.reasons import reason_of
-from celery_sharding.ledger.tickets import Overdue
 from celery_sharding.messages import PURGE, SWEEP, send_tickets
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.plan import assign
@@ -150,8 +149,8 @@ def _sweep(app: Any, end: float) -> dict[str, int]:
         error = call_logging_errors(
             f"sweeping the sharded job {job}", _advance, app, ledger, job
         )
-        if error is not None and not isinstance(error, PeckerError):
-            _passed_on(error)
+        if error is not None and not isinstance(error, Exception):
+            raise error
         moved += error is None
         if monotonic() >= end:
             break
@@ -181,7 +180,7 @@ def _resend(app: Any, ledger: Ledger, end: float) -> int:
     sent = 0
     while monotonic() < end:
         overdue = ledger.tickets.resend(resend=pace.RESEND, most=MOST)
-        for job, some in groupby(sorted(overdue, key=_job_of), key=_job_of):
+        for job, some in groupby(sorted(overdue), attrgetter("job")):
             tickets = [*some]
             one = tickets[0]
             if not send_tickets(
@@ -196,15 +195,6 @@ def _resend(app: Any, ledger: Ledger, end: float) -> int:
         if len(overdue) < MOST:
             break
     return sent
-
-
-def _job_of(one: Overdue) -> int:
-    return one.job
-
-
-def _passed_on(error: BaseException) -> None:
-    if not isinstance(error, Exception):
-        raise error
 
 
 def _late(ledger: Ledger) -> list[int]:

@@ -34,10 +34,9 @@ tracer that failed in between would keep the job from ever being reported."""
 TRIES = 10
 """How often it is written down that Celery knows."""
 
-_kept: dict[str, ExitStack] = {}
-"""Leases that are kept by task id, from the stored outcome until Celery knows it."""
-_until: dict[str, Until] = {}
-"""And until when."""
+_kept: dict[str, tuple[ExitStack, Until]] = {}
+"""Leases that are kept by task id, from the stored outcome until Celery knows it, and
+until when."""
 _turn = threading.Lock()
 
 
@@ -71,10 +70,10 @@ def keep_until_delivered(task_id: str, kept: ExitStack, until: Until) -> None:
     """Keep the lease until `delivered`, or for so long."""
     until.set(LONGEST)
     with _turn:
-        former = _kept.pop(task_id, None)
-        _kept[task_id], _until[task_id] = kept, until
+        former = _kept.get(task_id)
+        _kept[task_id] = kept, until
     if former is not None:
-        former.close()
+        former[0].close()
 
 
 def deliver(app: Any, ledger: Ledger, task_id: str, *, run: int) -> Any:
@@ -112,18 +111,21 @@ def answers(app: Any, task: str, task_id: str) -> bool:
     if call_logging_errors(what, backend.get_state, task_id) is not None:
         return False
     with _turn:
-        until = _until.get(task_id)
+        kept = _kept.get(task_id)
     # It was waited for longer than the lease is kept: the job is another's by now.
-    return until is None or not until.over
+    return kept is None or not kept[1].over
 
 
 def put_off(task_id: str) -> None:
     """Leave the delivery to the next process, once this lease is over."""
+    _taken(task_id).close()
+
+
+def _taken(task_id: str) -> ExitStack:
+    """Return what keeps the lease, which no other closes from now on."""
     with _turn:
-        kept = _kept.pop(task_id, None)
-        _until.pop(task_id, None)
-    if kept is not None:
-        kept.close()
+        kept, _ = _kept.pop(task_id, (ExitStack(), None))
+    return kept
 
 
 def forget(app: Any, task: str, task_id: str) -> None:
@@ -148,9 +150,7 @@ def delivered(
     ``error``: Celery stored a failure. If the job succeeded it was a failure to send
     what follows, and the job is reported once more. ``run``: whose outcome it was.
     """
-    with _turn:
-        kept = _kept.pop(task_id, None)
-        _until.pop(task_id, None)
+    kept = _taken(task_id)
     try:
         # Left as it is, all that follows would be sent once more.
         return retrying(
@@ -160,5 +160,4 @@ def delivered(
             TRIES,
         )
     finally:
-        if kept is not None:
-            kept.close()
+        kept.close()

@@ -315,7 +315,7 @@ def test_a_failure_is_told_by_another_as_it_was(scene: Scene) -> None:
     scene.story.then = fail
     with pytest.raises(Refused):  # as a worker that dies before its tracer hears of it
         posting.post(scene.app, at(scene.app), scene.task.processor, scene.job, run=1)
-    stages.delivery._kept.pop(scene.job).close()
+    stages.delivery.put_off(scene.job)
     scene.tell(LAPSED)
     failed = scene.deliver(message)
     assert isinstance(failed, Refused)
