@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 from celery_sharding.errors import NoExecutor
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.grid import Grid
-from celery_sharding.ledger.rows import ErrorRow, JobRow, ShardRow
+from celery_sharding.ledger.rows import ErrorRow, Grid, JobRow, ShardRow
 from celery_sharding.model import Code, LayerProgress, Outcome, Progress, Stage
 
 WINDOW = 15.0

@@ -25,8 +25,14 @@ from celery_pecker.surfaces.views.model import (
 from celery_pecker.surfaces.views.phrases import count, duration, plural, rate
 from celery_sharding.errors import InstanceNotFound, JobNotFound
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.grid import LETTERS
-from celery_sharding.ledger.rows import ErrorRow, JobFigures, JobRow, ShardRow, Totals
+from celery_sharding.ledger.rows import (
+    LETTERS,
+    ErrorRow,
+    JobFigures,
+    JobRow,
+    ShardRow,
+    Totals,
+)
 from celery_sharding.model import Stage
 from celery_sharding.overview import (
     ENDED,

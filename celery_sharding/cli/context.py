@@ -13,8 +13,7 @@ from celery_pecker.surfaces.console.database_context import DatabaseContext, act
 from celery_pecker.surfaces.console.documents import plain
 from celery_pecker.surfaces.console.exits import NO, UNKNOWN
 from celery_pecker.surfaces.console.instants import for_people
-from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.per_thread import PACKAGE
+from celery_sharding.ledger import PACKAGE, Ledger
 
 __all__ = ["NO", "UNKNOWN", "Context", "as_json", "job_command", "of_job", "plain"]
 

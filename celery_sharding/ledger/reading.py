@@ -15,14 +15,16 @@ from celery_pecker.kernel.database import Database
 from celery_sharding.codec import decode
 from celery_sharding.errors import DatabaseUnavailable, InstanceNotFound, JobNotFound
 from celery_sharding.ledger.base import R, Repository, record
-from celery_sharding.ledger.grid import Grid, Part, grid_of
 from celery_sharding.ledger.rows import (
     ErrorRow,
+    Grid,
     JobFigures,
     JobRow,
+    Part,
     ResultRow,
     ShardRow,
     Totals,
+    grid_of,
 )
 from celery_sharding.ledger.upkeep import FRESH
 from celery_sharding.model import (

@@ -12,8 +12,7 @@
 from __future__ import annotations
 
 from celery_sharding.runner.result_buffer import Known
-from celery_sharding.runner.running import run_shard
-from celery_sharding.runner.shard import Shard
+from celery_sharding.runner.running import Shard, run_shard
 from celery_sharding.runner.step_writer import StepList, StepWriter, Stop, Work
 from celery_sharding.runner.tickets import begin, unlimited, work
 

@@ -27,9 +27,13 @@ from celery_pecker.kernel.clock import monotonic
 from celery_sharding.errors import ShardingError
 from celery_sharding.model import Code, Shard, Step
 from celery_sharding.policies import Policy, policy_of
-from celery_sharding.runner import failures
 from celery_sharding.runner.limits import Limits
-from celery_sharding.runner.result_buffer import Known, ResultBuffer
+from celery_sharding.runner.result_buffer import (
+    Known,
+    ResultBuffer,
+    of_item,
+    of_shard,
+)
 from celery_sharding.runner.step_writer import StepWriter, Stop, Work
 from celery_sharding.runner.window import Window
 from celery_sharding.sources import Unreadable
@@ -400,7 +404,7 @@ class ShardRun:
 
     def fail_whole(self, error: BaseException | str, code: Code) -> Step:
         """Fail what has not ended with the shard; return its last step."""
-        self.buffer.fail_whole(failures.of_shard(self.record, error, code))
+        self.buffer.fail_whole(of_shard(self.record, error, code))
         return self.last_step(code, None)
 
     def _batch_end(self, room: int) -> int:
@@ -531,7 +535,7 @@ class ShardRun:
         self._cursor = self.at
 
     def _failed(self, index: int, error: BaseException | str, code: Code) -> None:
-        failure = failures.of_item(self.record, index, self.items[index], error, code)
+        failure = of_item(self.record, index, self.items[index], error, code)
         retry = self._retries.decide(index, error, code)
         self._confirmed.fail(index)
         self.buffer.fail(index, failure, retry=retry)

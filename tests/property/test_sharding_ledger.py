@@ -29,7 +29,7 @@ from hypothesis.stateful import (
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.database import Database
 from celery_sharding.codec import decode, encode, encode_items
-from celery_sharding.ledger.per_thread import PACKAGE, Ledger
+from celery_sharding.ledger import PACKAGE, Ledger
 from celery_sharding.ledger.submissions import NewJob
 from celery_sharding.model import (
     Code,

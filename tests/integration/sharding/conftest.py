@@ -14,7 +14,7 @@ from celery_pecker.kernel.clock import SYSTEM, new_tag
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_sharding.codec import encode_items
-from celery_sharding.ledger.per_thread import PACKAGE, Ledger
+from celery_sharding.ledger import PACKAGE, Ledger
 from celery_sharding.ledger.submissions import NewJob
 from celery_sharding.model import Options, Planned
 

@@ -15,7 +15,7 @@ from celery import Celery
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_sharding import ShardedTask, Sharding
-from celery_sharding.ledger.per_thread import PACKAGE, Ledger
+from celery_sharding.ledger import PACKAGE, Ledger
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 
 from celery_pecker.kernel.sql import statements
 from celery_pecker.testing import eventually
-from celery_sharding.ledger.per_thread import Ledger
+from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, Failure, Hold, HoldReply, Shard, Step
 
 LEASE = 15.0

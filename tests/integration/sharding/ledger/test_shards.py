@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from celery_sharding.codec import decode
-from celery_sharding.ledger.per_thread import Ledger
+from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, Failure, Hold, HoldReply, Shard, Stage, Step
 from tests.integration.sharding.shift import goes_on
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from celery_sharding.codec import decode, encode
-from celery_sharding.ledger.per_thread import Ledger
+from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, Failure, Hold, Shard, Step
 
 LEASE = 600.0

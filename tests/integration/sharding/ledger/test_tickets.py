@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from celery_sharding.ledger.per_thread import Ledger
+from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, Hold, Stage, Step, Turn
 from tests.integration.sharding.shift import goes_on
 

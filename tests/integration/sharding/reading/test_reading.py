@@ -10,8 +10,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_sharding.errors import JobNotFound
-from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.per_thread import PACKAGE
+from celery_sharding.ledger import PACKAGE, Ledger
 from celery_sharding.ledger.reading import Reading
 from celery_sharding.model import Code, Outcome, Stage
 from tests.integration.sharding.reading.written import Written

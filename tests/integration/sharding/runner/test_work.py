@@ -16,8 +16,8 @@ from celery_sharding.model import Code, Step
 from celery_sharding.plan import cut
 from celery_sharding.policies import FailFast, Retry
 from celery_sharding.runner import Shard, work
-from celery_sharding.runner.failures import of_item
 from celery_sharding.runner.holding import Holding
+from celery_sharding.runner.result_buffer import of_item
 from celery_sharding.runner.shard_worker import executor_of
 from celery_sharding.sources import Query
 from tests.integration.sharding.runner.conftest import TASK

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from celery_sharding.ledger.grid import GRADES, LETTERS, Line, Part, grid_of
+from celery_sharding.ledger.rows import GRADES, LETTERS, Line, Part, grid_of
 from celery_sharding.model import Code
 
 
