@@ -84,10 +84,7 @@ class Spool(_LimitedFile):
     any number of times: a write that got no answer is tried once more.
     """
 
-    def __init__(self, limit: int) -> None:
-        """Take ``limit``, the bytes that fit; more is refused."""
-        super().__init__(limit)
-        self.shards = 0
+    shards = 0
 
     def take(self, shards: Iterable[Planned]) -> None:
         """Take all of them in their order; raise PlanLimitExceeded."""

@@ -37,6 +37,7 @@ from celery_pecker.surfaces.service.listener import Listener, Port
 from celery_pecker.surfaces.service.threads import InFlight, LastAnswer, Threads
 from throttle.clock import Monotonic, monotonic, new_id
 from throttle.errors import Misconfigured, StoreUnavailable, ThrottleError
+from throttle.limits import IDLE, quota, quota_without_answer
 from throttle.model import (
     NOTHING,
     TICK,
@@ -48,7 +49,6 @@ from throttle.model import (
     Store,
     View,
 )
-from throttle.quota import IDLE, quota, quota_without_answer
 from throttle.settings import Settings
 from throttle.store import fields, wire
 from throttle.units import ADJUSTED, ADJUSTED_FOR

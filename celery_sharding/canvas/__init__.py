@@ -9,7 +9,7 @@
 ``signature``      `sharded` for tasks of one item, and the signature that
                    holds items until it is sent
 ``inline``         items that a call brought: stored, and named there
-``submission``     a call becomes a row before its message is sent
+``sending``        a call becomes a row before its message is sent
 ``result``         `ShardedResult`: progress, pause, cancel, retry, errors
 ``eager``          a job that runs in the caller, with no database
 ``each_item``      the sharded task that stands behind `sharded`

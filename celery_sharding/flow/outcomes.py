@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,8 +19,6 @@ from celery_sharding.messages import followed, without_links
 from celery_sharding.model import Outcome
 from celery_sharding.process import holder_name
 from celery_sharding.settings import ShardingSettings
-
-logger = logging.getLogger(__name__)
 
 
 def raised(app: Any, reason: Mapping[str, Any]) -> Exception:

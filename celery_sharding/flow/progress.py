@@ -86,11 +86,6 @@ def report(app: Any, stands: Threshold) -> None:
     _reports.put(app, stands)
 
 
-def idle() -> bool:
-    """Return whether this process has no progress left to report."""
-    return not _reports.waiting.unfinished_tasks
-
-
 def _store(app: Any, stands: Threshold) -> None:
     task_id = stands.task_id
     backend = getattr(app.tasks.get(stands.task), "backend", None) or app.backend

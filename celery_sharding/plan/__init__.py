@@ -57,16 +57,6 @@ def assign(
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-def sizes(items: int, size: tuple[int, int], executors: int) -> list[int]:
-    """Return the number of items of each shard: all of them, balanced within one.
-
-    As many shards as executors; of little data fewer, of much data the smallest
-    multiple of them with which none has more than ``size[1]``. No shard has fewer than
-    ``size[0]``, unless all the items are fewer or no number of shards keeps both.
-    """
-    return Sizes(least=size[0], most=size[1], wanted=executors).of(items)
-
-
 def cut(
     items: object,
     options: Options,

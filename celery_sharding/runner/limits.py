@@ -66,10 +66,6 @@ def _failure(error: BaseException) -> BaseException:
     return failure
 
 
-CLEAN_UP = 5.0
-"""Seconds that code has for its end once its shard or job is over."""
-
-
 class Limits:
     """Bounds the calls of a processor for one shard."""
 

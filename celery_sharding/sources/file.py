@@ -23,18 +23,12 @@ ESCAPED = "surrogateescape"
 """Bytes that are no text pass through csv and are found behind it."""
 
 
-def lines(file: Iterable[bytes]) -> Iterator[Record]:
-    """Yield every line, blank ones too, to be made an item by `text`."""
-    for line in file:
-        yield len(line), line
-
-
-def filled(file: Iterable[bytes]) -> Iterator[Record]:
-    """Yield every line that is not blank, to be made an item by `parsed`."""
+def lines(file: Iterable[bytes], *, blank: bool) -> Iterator[Record]:
+    """Yield every line, with blank ones or without, to be made an item."""
     length = 0
     for line in file:
         length += len(line)
-        if not line.isspace():
+        if blank or not line.isspace():
             yield length, line
             length = 0
 
@@ -68,28 +62,22 @@ def rows(
         length = 0
 
 
-def text(encoding: str) -> Callable[[bytes], Any]:
-    """Return what makes a line a text without its end."""
+def converted(encoding: str, convert: Callable[[str], Any]) -> Callable[[bytes], Any]:
+    """Return what makes an item of a line."""
 
     def item(line: bytes) -> Any:
         try:
-            return line.decode(encoding).rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            return _unreadable(line, error)
-
-    return item
-
-
-def parsed(encoding: str) -> Callable[[bytes], Any]:
-    """Return what makes a line the JSON that it holds."""
-
-    def item(line: bytes) -> Any:
-        try:
-            return json.loads(line.decode(encoding))
+            return convert(line.decode(encoding))
         except (ValueError, RecursionError) as error:
-            return _unreadable(line, error)
+            shown = line.decode(errors="backslashreplace").strip("\r\n")
+            return Unreadable(shown, f"{type(error).__name__}: {error}")
 
     return item
+
+
+def without_end(line: str) -> str:
+    """Return a line without what ends it."""
+    return line.rstrip("\r\n")
 
 
 def named(header: list[str]) -> Callable[[list[str] | Unreadable], Any]:
@@ -120,11 +108,6 @@ def _is_text(fields: list[str]) -> bool:
 def _broken(fields: list[str]) -> Unreadable:
     shown = ",".join(fields).encode(errors="backslashreplace").decode()
     return Unreadable(shown, "bytes that are no text in the file's encoding")
-
-
-def _unreadable(line: bytes, error: Exception) -> Unreadable:
-    shown = line.decode(errors="backslashreplace").strip("\r\n")
-    return Unreadable(shown, f"{type(error).__name__}: {error}")
 
 
 Format = Literal["lines", "jsonl", "csv"]
@@ -223,9 +206,9 @@ class File(Source):
         start = len(BOM) if file.read(len(BOM)) == BOM else 0
         file.seek(start)
         if self.format == "lines":
-            return start, text(self.encoding)
+            return start, converted(self.encoding, without_end)
         if self.format == "jsonl":
-            return start, parsed(self.encoding)
+            return start, converted(self.encoding, json.loads)
         length, header = next(self._records(file), (0, []))
         if isinstance(header, Unreadable):
             message = f"{self!r} has no header that can be read: {header.reason}"
@@ -235,11 +218,9 @@ class File(Source):
         return start, named(header)
 
     def _records(self, file: IO[bytes]) -> Iterator[Record]:
-        if self.format == "lines":
-            return lines(file)
-        if self.format == "jsonl":
-            return filled(file)
-        return rows(file, self.encoding, self.delimiter)
+        if self.format == "csv":
+            return rows(file, self.encoding, self.delimiter)
+        return lines(file, blank=self.format == "lines")
 
 
 def _check_encoding(encoding: str) -> None:

@@ -7,7 +7,6 @@ to the next process when its lease is over: it is reported once more, without Po
 
 from __future__ import annotations
 
-import logging
 import threading
 from contextlib import ExitStack
 from typing import Any
@@ -24,8 +23,6 @@ from celery_sharding.ledger.outcomes import Outgoing
 from celery_sharding.process import holder_name
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages.leases import LeaseRenewal, retrying
-
-logger = logging.getLogger(__name__)
 
 LONGEST = 120.0
 """Seconds for which a job stays this process' own while its outcome is reported. A

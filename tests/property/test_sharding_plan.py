@@ -19,8 +19,8 @@ from celery_sharding import codec
 from celery_sharding.errors import CycleFound, ItemNotSerializable
 from celery_sharding.layers import toposort
 from celery_sharding.model import Cut, Options, Placement, Planned
-from celery_sharding.plan import assign, cut, sizes
-from celery_sharding.sources import File, KeyRange, read
+from celery_sharding.plan import assign, cut
+from celery_sharding.sources import File, KeyRange, Sizes, read
 from tests.oracle.placement import moves, reassign
 
 counts = st.integers(0, 3_000)
@@ -34,6 +34,11 @@ cuts = st.sampled_from(Cut)
 def joined(parts: Iterable[Iterable[Any]]) -> list[Any]:
     """Return the items of all parts, in order."""
     return [*chain.from_iterable(parts)]
+
+
+def sizes(items: int, size: tuple[int, int], executors: int) -> list[int]:
+    """Return the number of items of each shard."""
+    return Sizes(least=size[0], most=size[1], wanted=executors).of(items)
 
 
 def items_of(shard: Planned) -> list[Any]:

@@ -24,8 +24,8 @@ from typing import Any, Protocol
 from throttle.clock import Monotonic, monotonic
 from throttle.errors import Misconfigured
 from throttle.exchange import Snapshot, process
+from throttle.limits import IDLE, quota, quota_without_answer
 from throttle.model import STALE, TICK, Admission, Limit
-from throttle.quota import IDLE, quota, quota_without_answer
 from throttle.settings import settings_of
 
 __all__ = ["Gate", "GateTally"]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.oracle.estimators import estimate
 from tests.oracle.steady import SECOND
 from tests.oracle.windows import BUCKET, Windows
+from throttle.limits import quota
 from throttle.model import TICK, Amount, Estimator, Limit
-from throttle.quota import quota
 
 RATE = 5000.0
 START = 1_800_000_000 * SECOND

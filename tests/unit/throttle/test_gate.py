@@ -12,6 +12,7 @@ from tests.unit.throttle.doubles import Clock, seen
 from throttle.errors import Misconfigured
 from throttle.exchange import Snapshot
 from throttle.gate import Gate
+from throttle.limits import quota
 from throttle.model import (
     STALE,
     TICK,
@@ -22,7 +23,6 @@ from throttle.model import (
     Policy,
     Seen,
 )
-from throttle.quota import quota
 from throttle.settings import Settings
 
 

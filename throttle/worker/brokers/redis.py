@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -18,8 +17,6 @@ from redis.exceptions import ResponseError
 from throttle.clock import now
 from throttle.settings import Settings
 from throttle.worker.brokers.broker import Broker, Callbacks, Held, OtherBroker, Parking
-
-logger = logging.getLogger("throttle")
 
 SLICE = 200
 """Messages in one call."""

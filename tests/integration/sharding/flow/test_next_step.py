@@ -274,7 +274,7 @@ def test_progress_that_was_said_late_is_put_right(
     app.backend.mark_as_failure(ready.task_id, error)
     progress.report(app, stands)
     result = app.AsyncResult(ready.task_id)
-    eventually(progress.idle)
+    eventually(lambda: not progress._reports.waiting.unfinished_tasks)
     assert result.state == "FAILURE"
     assert isinstance(result.result, ValueError)
     assert result.result.args == ("no disk",)

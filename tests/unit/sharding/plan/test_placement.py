@@ -10,7 +10,7 @@ import pytest
 
 from celery_sharding.errors import Misconfigured, NoExecutor, PlanLimitExceeded
 from celery_sharding.model import Cut, Options, Placement
-from celery_sharding.plan import assign, cut, sizes
+from celery_sharding.plan import assign, cut
 from celery_sharding.sources import KeyRange, Sizes
 from tests.oracle.placement import moves, reassign
 
@@ -67,7 +67,8 @@ def test_how_many_shards(
     items: int, size: tuple[int, int], executors: int, shards: int
 ) -> None:
     """From the data, the sizes and who is there."""
-    assert len(sizes(items, size, executors)) == shards
+    measure = Sizes(least=size[0], most=size[1], wanted=executors)
+    assert len(measure.of(items)) == shards
 
 
 def test_no_more_shards_than_may_run_at_once() -> None:

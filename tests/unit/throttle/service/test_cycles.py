@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from throttle.limits import quota
 from throttle.model import Amount, Limit, Policy
-from throttle.quota import quota
 from throttle.service import Cycles
 
 
