@@ -21,6 +21,7 @@ from kombu.exceptions import OperationalError
 
 from celery_pecker import deadline
 from celery_pecker.kernel.clock import SYSTEM, new_tag
+from celery_sharding.ledger.outcomes import Threshold
 from celery_sharding.plan.arguments import HEADER
 
 logger = logging.getLogger(__name__)
@@ -252,17 +253,10 @@ def send_tickets(
     return _publish(app, WORK, sent, route)
 
 
-def send_notify(
-    app: Any,
-    task: str,
-    task_id: str,
-    *,
-    continuation: Mapping[str, Any],
-    queue: str | None = None,
-) -> bool:
+def send_notify(app: Any, of: Threshold) -> bool:
     """Send the message that Notify may be due; return whether the broker has it."""
-    route = route_of(app, task, continuation, queue)
-    message = _ours(app, NOTIFY, [task_id], root=continuation.get("root_id"))
+    route = route_of(app, of.task, of.continuation, of.queue)
+    message = _ours(app, NOTIFY, [of.task_id], root=of.continuation.get("root_id"))
     return _publish(app, NOTIFY, [message], route)
 
 

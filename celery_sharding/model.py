@@ -365,6 +365,11 @@ class Turn:
     run: int = 1
     """Of the job: above 1 some of its shards are run again."""
 
+    @property
+    def queue(self) -> str | None:
+        """Where the job's options send its messages, if they say."""
+        return self.options.queue
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldReply:

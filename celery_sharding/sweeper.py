@@ -25,10 +25,10 @@ from celery_sharding.errors import (
     JobDeadlineExceeded,
     NoExecutor,
 )
-from celery_sharding.flow import advance_job, serving
+from celery_sharding.flow import advance_job, publish_tickets, serving
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.ledger.reasons import reason_of
-from celery_sharding.messages import PURGE, SWEEP, send_tickets
+from celery_sharding.messages import PURGE, SWEEP
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.plan import assign
 from celery_sharding.settings import ShardingSettings
@@ -182,15 +182,8 @@ def _resend(app: Any, ledger: Ledger, end: float) -> int:
         overdue = ledger.tickets.resend(resend=pace.RESEND, most=MOST)
         for job, some in groupby(sorted(overdue), attrgetter("job")):
             tickets = [*some]
-            one = tickets[0]
-            if not send_tickets(
-                app,
-                one.task,
-                [(job, ticket.ticket, ticket.seq) for ticket in tickets],
-                continuation=one.continuation,
-                queue=one.queue,
-            ):
-                ledger.tickets.unsent(job, [(one.ticket, one.seq) for one in tickets])
+            sent_now = [(job, one.ticket, one.seq) for one in tickets]
+            publish_tickets(app, ledger, tickets[0], sent_now)
         sent += len(overdue)
         if len(overdue) < MOST:
             break

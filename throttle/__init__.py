@@ -32,7 +32,7 @@ Not promised
 
 Where things are
     count                ``instrument/``, ``meter/``
-    add up, estimate     ``units``, ``limits`` (pure), ``store/`` (Redis, or the service)
+    add up, estimate     ``units``, ``limits`` (pure), ``store/`` (Redis, the service)
     tell and hear        ``exchange/``: one thread per process, every 100 ms
     decide               ``admission/`` (pure): costs, shares, policies
     hold                 ``hold`` (pure), ``worker/`` (Celery's consumer)

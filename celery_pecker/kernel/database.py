@@ -13,7 +13,6 @@ did is unknown.
 from __future__ import annotations
 
 import math
-import os
 import select
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -222,9 +221,8 @@ class Database:
     def abandon(self) -> None:
         """Close the descriptor in a fork of the owner, without a word to the server."""
         connection, self._connection = self._connection, None
-        if connection is not None and not connection.closed:
-            with suppress(psycopg.Error, OSError):
-                os.close(connection.fileno())
+        if connection is not None:
+            connection.abandon()
 
     def _execute(
         self,

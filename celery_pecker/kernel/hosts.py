@@ -12,9 +12,10 @@ a service file. psycopg tells them apart; only service files are read here, by l
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Self, TypeVar
 
@@ -219,6 +220,12 @@ class BoundedConnection(Connection[tuple[Any, ...]]):
         """Connect within so many seconds, of which each host gets its share."""
         with within(seconds):
             return cls.connect(dsn, **options)
+
+    def abandon(self) -> None:
+        """Close the descriptor in a fork of the owner, without a word to the server."""
+        if not self.closed:
+            with suppress(psycopg.Error, OSError):
+                os.close(self.fileno())
 
     def wait(
         self,

@@ -49,8 +49,12 @@ WORKER = "eager"
 
 @dataclass(slots=True)
 class ItemOutcomes:
-    """Results, failures and counts, kept as the ledger would."""
+    """How a job in this process is to run; its results, failures and counts.
 
+    They are kept as the ledger would.
+    """
+
+    options: Options
     totals: list[int] = field(default_factory=list)
     """Items of each layer."""
     shards: list[int] = field(default_factory=list)
@@ -113,9 +117,9 @@ class ItemOutcomes:
                     picks=[*step.retry[0]],
                 )
 
-    def check_failed(self, options: Options) -> None:
+    def check_failed(self) -> None:
         """Raise TooManyFailed where more items failed than the job bears."""
-        allowed = policy_of(options).allowed(sum(self.totals))
+        allowed = policy_of(self.options).allowed(sum(self.totals))
         failed = sum(self.failed) + self.whole
         if allowed is not None and failed > allowed:
             first = next(iter(self.failures.values()))
@@ -223,21 +227,13 @@ class EagerShardedResult(EagerResult):  # type: ignore[type-arg]  # generic sinc
     pause = resume = cancel = retry_failed = rerun = set = shards = _over
 
 
-@dataclass(slots=True)
-class EagerOutcomes:
-    """How a job in this process is to run, and what came of it."""
-
-    options: Options
-    outcomes: ItemOutcomes = field(default_factory=ItemOutcomes)
-
-
-_kept: ContextVar[EagerOutcomes | None] = ContextVar("kept", default=None)
+_kept: ContextVar[ItemOutcomes | None] = ContextVar("kept", default=None)
 
 
 @contextmanager
-def kept(options: Options) -> Iterator[EagerOutcomes]:
+def kept(options: Options) -> Iterator[ItemOutcomes]:
     """Run the jobs inside with these options, and keep their outcomes."""
-    mine = EagerOutcomes(options)
+    mine = ItemOutcomes(options)
     token = _kept.set(mine)
     try:
         yield mine
@@ -245,7 +241,7 @@ def kept(options: Options) -> Iterator[EagerOutcomes]:
         _kept.reset(token)
 
 
-def as_result(result: Any, mine: EagerOutcomes) -> EagerShardedResult:
+def as_result(result: Any, mine: ItemOutcomes) -> EagerShardedResult:
     """Return Celery's result, with what the job came to."""
     made = EagerShardedResult(
         result.id,
@@ -254,7 +250,7 @@ def as_result(result: Any, mine: EagerOutcomes) -> EagerShardedResult:
         traceback=result.traceback,
         name=result.name,
     )
-    made.outcomes = mine.outcomes
+    made.outcomes = mine
     return made
 
 
@@ -272,7 +268,7 @@ def carried(
 
 def run(task: Called, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return what the job returns, or raise what it fails with."""
-    mine = _kept.get() or EagerOutcomes(task.options_of(kwargs))
+    mine = _kept.get() or ItemOutcomes(task.options_of(kwargs))
     token = _kept.set(None)  # jobs that this one calls are others
     try:
         return _Eager(task, args, kwargs, mine).run()
@@ -288,7 +284,7 @@ class _Eager:
         task: Called,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        mine: EagerOutcomes,
+        mine: ItemOutcomes,
     ) -> None:
         app = task.app
         self._conf = app.conf
@@ -306,7 +302,7 @@ class _Eager:
             kwargs=kwargs,
             headers=task.request.headers or {},
         )
-        self._outcomes = mine.outcomes
+        self._outcomes = mine
         self._notified = 0
 
     def run(self) -> Any:
@@ -328,7 +324,7 @@ class _Eager:
         )
         for number, one in enumerate(planned):
             self._run_shard(number, one, work)
-            outcomes.check_failed(self._options)
+            outcomes.check_failed()
         if processor.post_process is None:
             value: Any = outcomes.counts()
         else:

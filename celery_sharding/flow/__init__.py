@@ -20,11 +20,12 @@ from celery_sharding import pace
 from celery_sharding.flow.outcomes import report_cancelled
 from celery_sharding.flow.progress import report_progress
 from celery_sharding.ledger import Ledger
-from celery_sharding.ledger.outcomes import Advanced, Outgoing
+from celery_sharding.ledger.outcomes import Advanced, Outgoing, Threshold
 from celery_sharding.ledger.reasons import reason_of
+from celery_sharding.ledger.tickets import Overdue
 from celery_sharding.ledger.upkeep import LiveWorker
 from celery_sharding.messages import queues_of, send_job, send_tickets, wait_of
-from celery_sharding.model import Hold, Outcome, Stage
+from celery_sharding.model import Hold, Outcome, Stage, Turn
 from celery_sharding.process import prefix_of
 
 
@@ -97,18 +98,33 @@ def send_open_tickets(
     if stands is None:
         return 0
     for direct, some in where.items():
-        if not send_tickets(
-            app,
-            stands.task,
-            some,
-            continuation=stands.continuation,
-            queue=stands.queue,
-            direct=direct,
-        ):
-            # Not as if they had been lost: after an hour without a broker they would
-            # be waited for.
-            ledger.tickets.unsent(job, [(ticket, seq) for _, ticket, seq in some])
+        publish_tickets(app, ledger, stands, some, direct=direct)
     return count
+
+
+def publish_tickets(
+    app: Any,
+    ledger: Ledger,
+    of: Threshold | Overdue | Turn,
+    tickets: Sequence[tuple[int, int, int]],
+    *,
+    direct: str | None = None,
+) -> None:
+    """Send tickets of a job, each (job, ticket, seq); see `messages.send_tickets`.
+
+    Those that the broker does not take lie idle, and not as if they had been lost:
+    after an hour without a broker they would be waited for.
+    """
+    if not send_tickets(
+        app,
+        of.task,
+        tickets,
+        continuation=of.continuation,
+        queue=of.queue,
+        direct=direct,
+    ):
+        (job, _, _), *_ = tickets
+        ledger.tickets.unsent(job, [(ticket, seq) for _, ticket, seq in tickets])
 
 
 def send(app: Any, ledger: Ledger, job: int) -> int:

@@ -152,10 +152,4 @@ def notify(app: Any, stands: Threshold) -> bool:
     """Send Notify's message if one is due; return whether the broker took it."""
     if stands.notified >= stands.due:
         return False
-    return send_notify(
-        app,
-        stands.task,
-        stands.task_id,
-        continuation=stands.continuation,
-        queue=stands.queue,
-    )
+    return send_notify(app, stands)

@@ -18,7 +18,7 @@ from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding import flow, pace
 from celery_sharding.errors import DatabaseUnavailable, ProcessorNotRegistered
 from celery_sharding.ledger import Ledger, at
-from celery_sharding.messages import as_called, send_tickets
+from celery_sharding.messages import as_called
 from celery_sharding.model import Hold, Job, Placement, Turn
 from celery_sharding.process import ended_by_signal, process_end
 from celery_sharding.processor import Processor
@@ -183,14 +183,8 @@ class Runner:
         hold = turn.hold
         if not ledger.tickets.release(hold, resend=pace.RESEND):
             return "lost"
-        if not send_tickets(
-            self._app,
-            turn.task,
-            [(hold.job, hold.ticket, hold.seq)],
-            continuation=turn.continuation,
-            queue=turn.options.queue,
-        ):
-            ledger.tickets.unsent(hold.job, [(hold.ticket, hold.seq)])
+        ticket = (hold.job, hold.ticket, hold.seq)
+        flow.publish_tickets(self._app, ledger, turn, [ticket])
         return "passed on"
 
     def _processor(self, turn: Turn) -> Processor | None:

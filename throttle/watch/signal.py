@@ -8,7 +8,6 @@ connections that ask for its state.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
@@ -92,9 +91,8 @@ class Signal:
     def abandon(self) -> None:
         """Leave the connection to the parent: this process is a fork."""
         connection, self._connection = self._connection, None
-        if connection is not None and not connection.closed:
-            with suppress(psycopg.Error, OSError):
-                os.close(connection.fileno())
+        if connection is not None:
+            connection.abandon()
 
     def _asked(self) -> Any:
         connection = self._connected()

@@ -180,7 +180,7 @@ def test_a_batch_has_its_value_or_is_run_again_anyway(batch: int) -> None:
 def test_a_job_in_the_caller_has_the_same_sum() -> None:
     """What was kept of the shard before is dropped there, too."""
     BAD.update({20, 90})
-    outcomes = ItemOutcomes()
+    outcomes = ItemOutcomes(Options())
     outcomes.begin([Planned(layer=0, count=10)])
     shard = record(10)
     _, writer = run(returned, given=shard)
@@ -190,4 +190,4 @@ def test_a_job_in_the_caller_has_the_same_sum() -> None:
     outcomes.take(again, writer.steps)
     assert sum(outcomes.results()) == 340
     assert outcomes.counts() == {"total": 10, "done": 8, "failed": 2}
-    outcomes.check_failed(Options())
+    outcomes.check_failed()
