@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cached_property
 
@@ -13,32 +12,11 @@ from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.surfaces.console.context import CommandContext, as_json
 from celery_pecker.surfaces.console.documents import plain
 from celery_pecker.surfaces.console.exits import NO, UNKNOWN
-from throttle.clock import Monotonic, monotonic, pause
 from throttle.errors import StoreUnavailable, ThrottleError
 from throttle.model import Store
 from throttle.overview import Picture, Sampler, open_store
 from throttle.settings import Settings
 from throttle.store import UNSET
-
-
-def turns(
-    every: float, times: int | None = None, *, clock: Monotonic = monotonic
-) -> Iterator[int]:
-    """Yield 0, 1, 2 … at that pace, so many times or for ever.
-
-    Each is due so long after the one before was due: what a look takes is no drift. A
-    look that took longer than a turn leaves turns out.
-    """
-    began = clock()
-    nth = done = 0
-    while times is None or done < times:
-        if done:
-            passed = clock() - began
-            nth = max(nth + 1, int(passed / every))
-            pause(max(began + nth * every - clock(), 0.0))
-        yield nth
-        done += 1
-
 
 __all__ = ["NO", "UNKNOWN", "Context", "as_json", "document", "of_database"]
 

@@ -9,8 +9,9 @@ import click
 from celery.bin.base import CeleryCommand
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from celery_pecker.surfaces.console.context import turns
 from throttle.chart import Moment, Recording, draw, read, written
-from throttle.cli.context import Context, of_database, turns
+from throttle.cli.context import Context, of_database
 from throttle.clock import monotonic
 from throttle.errors import Misconfigured
 from throttle.model import TICK

@@ -9,9 +9,9 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from celery_pecker.surfaces.console.context import WHOLE_LINES
+from celery_pecker.surfaces.console.context import WHOLE_LINES, turns
 from celery_pecker.surfaces.console.exits import YES, interrupted
-from throttle.cli.context import Context, document, of_database, turns
+from throttle.cli.context import Context, document, of_database
 from throttle.cli.screen import Screen
 from throttle.overview import Picture, where
 

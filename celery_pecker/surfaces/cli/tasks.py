@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json as jsons
-from collections.abc import Iterator
 
 import click
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from celery_pecker.kernel.clock import from_us, pause
+from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.schedules.overview import ORDERS, EntryPage, EntryRow
 from celery_pecker.surfaces.cli.context import Context, plain
 from celery_pecker.surfaces.cli.upcoming import first_after
+from celery_pecker.surfaces.console.context import turns
 from celery_pecker.surfaces.console.exits import YES, interrupted
 from celery_pecker.surfaces.console.listing import Listing
 from celery_pecker.surfaces.console.rendering import listing
@@ -85,28 +85,19 @@ def tasks(  # noqa: PLR0913  # what a table can be asked
         return
     if context.json:
         with interrupted(YES):
-            for _ in _turns(every, times):
+            for _ in turns(every, times):
                 click.echo(jsons.dumps(plain(_document(context, look()))))
         return
     with (
         interrupted(YES),
         Live(console=context.console, auto_refresh=False, transient=False) as live,
     ):
-        for _ in _turns(every, times):
+        for _ in turns(every, times):
             try:
                 shown: RenderableType = _table(context, look())
             except DatabaseUnavailable as error:
                 shown = Group(live.renderable, Text(str(error), style="red"))
             live.update(shown, refresh=True)
-
-
-def _turns(every: float, times: int | None) -> Iterator[int]:
-    nth = 0
-    while times is None or nth < times:
-        if nth:
-            pause(every)
-        nth += 1
-        yield nth
 
 
 def _document(context: Context, page: EntryPage) -> dict[str, object]:

@@ -15,6 +15,7 @@ from celery import Celery
 from celery.bin.base import CeleryCommand
 from rich.console import Console
 
+from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.surfaces.console import exits
 from celery_pecker.surfaces.console.documents import plain
 from celery_pecker.surfaces.console.exits import Unanswered
@@ -24,6 +25,28 @@ WHOLE_LINES = 10_000
 """Characters of a line where no terminal limits it: a pipe gets whole lines."""
 
 as_json = click.option("--json", is_flag=True, help="For programs: JSON, one document.")
+
+
+def turns(
+    every: float,
+    times: int | None = None,
+    *,
+    clock: Callable[[], float] = SYSTEM.monotonic,
+) -> Iterator[int]:
+    """Yield 0, 1, 2 … at that pace, so many times or for ever.
+
+    Each is due so long after the one before was due: what a look takes is no drift. A
+    look that took longer than a turn leaves turns out.
+    """
+    began = clock()
+    nth = done = 0
+    while times is None or done < times:
+        if done:
+            passed = clock() - began
+            nth = max(nth + 1, int(passed / every))
+            pause(max(began + nth * every - clock(), 0.0))
+        yield nth
+        done += 1
 
 
 @dataclass(kw_only=True)

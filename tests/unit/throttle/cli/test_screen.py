@@ -8,9 +8,8 @@ import io
 import pytest
 from rich.console import Console
 
-from celery_pecker.surfaces.console.context import WHOLE_LINES
+from celery_pecker.surfaces.console.context import WHOLE_LINES, turns
 from tests.unit.throttle.incident import SETTINGS, Night
-from throttle.cli.context import turns
 from throttle.cli.screen import Screen, bar, spark
 from throttle.overview import Picture, Sampler, State
 from throttle.views import size
@@ -215,7 +214,7 @@ def test_a_look_that_takes_long_leaves_turns_out(
         waited.append(round(seconds, 3))
         at[0] += seconds
 
-    monkeypatch.setattr("throttle.cli.context.pause", wait)
+    monkeypatch.setattr("celery_pecker.surfaces.console.context.pause", wait)
     told = []
     for nth in turns(0.1, 4, clock=lambda: at[0]):
         told.append(nth)
