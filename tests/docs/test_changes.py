@@ -183,7 +183,7 @@ from celery_sharding import sources
 from celery_sharding.sources.model import Sizes
 leaves = sources.from_json({"celery_sharding.source": "leaves"})
 for part, count in leaves.parts(Sizes(least=1, most=9, wanted=1), {}):
-    print([*kinds.read(kinds.refer(leaves, part), {})])
+    print([*sources.read(sources.refer(leaves, part), {})])
 """,
         seen=r"\['leaf', 'leaf'\]",
     ),
