@@ -8,7 +8,7 @@
 ``task``           `ShardedTask`: a Celery task whose run is a whole job
 ``signature``      `sharded` for tasks of one item, and the signature that
                    holds items until it is sent
-``inline``         items that a call brought: stored, and named there
+``inline``         items and Sources that a call brought: stored, and named there
 ``sending``        a call becomes a row before its message is sent
 ``result``         `ShardedResult`: progress, pause, cancel, retry, errors
 ``eager``          a job that runs in the caller, with no database

@@ -15,7 +15,7 @@ from kombu.exceptions import OperationalError
 from celery_pecker import deadline
 from celery_sharding import errors
 from celery_sharding.canvas import inline
-from celery_sharding.canvas.listed_sources import ListedSources, to_be_listed
+from celery_sharding.canvas.inline import ListedSources, to_be_listed
 from celery_sharding.errors import Misconfigured
 from celery_sharding.ledger import at
 from celery_sharding.ledger.submissions import NewJob, Submitted, unknown

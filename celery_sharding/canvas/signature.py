@@ -9,7 +9,7 @@ from celery import Task
 from celery.canvas import Signature
 
 from celery_sharding.canvas import inline
-from celery_sharding.canvas.listed_sources import (
+from celery_sharding.canvas.inline import (
     ListedSources,
     sources_of,
     to_be_listed,

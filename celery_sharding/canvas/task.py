@@ -21,7 +21,7 @@ from kombu.utils.uuid import uuid
 from celery_pecker.kernel.clock import SYSTEM
 from celery_sharding import flow, runner, stages
 from celery_sharding.canvas import eager, inline
-from celery_sharding.canvas.listed_sources import joined, to_be_listed
+from celery_sharding.canvas.inline import joined, to_be_listed
 from celery_sharding.canvas.result import ShardedResult
 from celery_sharding.canvas.sending import (
     REFUSED,

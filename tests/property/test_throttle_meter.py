@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from celery_pecker.kernel import shared_memory
 from throttle.meter import RowCounts
 from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED, WIDTH
-from throttle.meter.deltas import DeltaReader, Sums
 from throttle.meter.rows import RING, Shared, size
-from throttle.meter.thread_cells import ThreadCells
+from throttle.meter.thread_cells import DeltaReader, Sums, ThreadCells
 
 NAMES = st.sampled_from(["a", "b", "c", "ü" * 30])
 STEPS = st.lists(

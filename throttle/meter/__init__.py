@@ -20,9 +20,8 @@ One writer per integer, so an addition is never lost. What finds no place (more 
 
 Where things are
     which integer is what      ``cells``
-    a thread's integers        ``thread_cells``; of one database: `Tally`
+    a thread's integers        ``thread_cells``; of one database: `Tally`; what is new
     a child's shared memory    ``rows``
-    what is new since          ``deltas``
     all of it together         `Meter`
 """
 
@@ -46,9 +45,19 @@ from throttle.meter.cells import (
     STARTED,
     WIDTH,
 )
-from throttle.meter.deltas import DeltaReader, Sums, run_of, since, still
 from throttle.meter.rows import LANES, Row, Shared, size
-from throttle.meter.thread_cells import Counts, LocalCells, OpenRun, Tally, ThreadCells
+from throttle.meter.thread_cells import (
+    Counts,
+    DeltaReader,
+    LocalCells,
+    OpenRun,
+    Sums,
+    Tally,
+    ThreadCells,
+    run_of,
+    since,
+    still,
+)
 from throttle.model import Amount, Reading, Run
 
 __all__ = ["Meter", "Tally", "meter"]

@@ -20,7 +20,7 @@ from throttle.meter.cells import (
     STARTED,
     WIDTH,
 )
-from throttle.meter.deltas import DeltaReader, New, Sums, run_of, since, still
+from throttle.meter.thread_cells import DeltaReader, New, Sums, run_of, since, still
 
 # The header
 PID = 0
