@@ -9,6 +9,9 @@ EMBEDDED = "tests/unit/testing/test_embedded_servers.py"
 EDITED = "tests/integration/cli/test_schedules.py"
 PASSWORDS = "tests/integration/cli/test_passwords.py"
 READ = "tests/integration/cli/test_other_schedulers_read.py"
+NOW = "tests/integration/cli/test_now.py"
+ROOTS = "tests/unit/findings/test_roots.py"
+WATCH = "tests/unit/flower/test_now.py"
 RIGHTS = "tests/docs/test_rights.py"
 
 GUARDS = (
@@ -112,5 +115,23 @@ GUARDS = (
         'f"requirepass {self.password}\\n"',
         '""',
         f"{EMBEDDED}::test_other_users_of_the_machine_are_refused",
+    ),
+    Guard(
+        "now: a session is ended by its start, too",
+        "where session.pid || '.' || {us(session.backend_start)} = %(key)s",
+        "where session.pid::text = split_part(%(key)s, '.', 1)",
+        f"{NOW}::test_the_session_that_holds_rows_is_ended_and_no_other",
+    ),
+    Guard(
+        "now: what is only worth a look causes nothing",
+        "if cause.grade is Grade.FAIL or hint:",
+        "if cause:",
+        f"{ROOTS}::test_what_is_only_worth_a_look_causes_nothing",
+    ),
+    Guard(
+        "now: nothing is well before the first look has ended",
+        "if not self.findings:",
+        "if self.causes:",
+        f"{WATCH}::test_before_the_first_look_nothing_is_said_to_be_well",
     ),
 )

@@ -69,11 +69,13 @@ def watch(context: Context, live: Live, every: float) -> None:
         report = look(context.project, since)
         since = {one.check: one.since_us or 0 for one in report.findings}
         acts = [one for one in report.causes if one.act]
-        screen = [drawn(report, numbers=True), Text(said, "bold")]
+        # Above all: what does not fit on the screen is cut off below.
+        above = Text(said, "bold")
         if asked is not None:
             act = NOW.acts[asked.act][0]
-            screen.append(Text(f"{act.label}? {act.asks} y or n", "reverse"))
-        live.update(Group(*screen), refresh=True)
+            above = Text(f"{act.label}? {act.asks}\ny or n", "reverse")
+        screen = Group(above, drawn(report, numbers=True))
+        live.update(screen, refresh=True)
         key = pressed(every)
         if key == "q":
             return
@@ -105,7 +107,7 @@ def drawn(report: Report, *, numbers: bool = False) -> RenderableType:
         if cause.act:
             number += 1
             key = f"[{number}] " if numbers else ""
-            label = f"{key}{NOW.acts[cause.act][0].label}"
+            label = key + NOW.acts[cause.act][0].label
         lines += _cause(cause, report.now_us, label)
     return Group(*lines)
 
@@ -116,9 +118,10 @@ def _cause(cause: Finding, now_us: int, label: str) -> Iterator[Text]:
     since = f", for {span(length)}" if length > AT_ONCE_US else ""
     line = Text(f"{MARKS[cause.grade]} {cause.title}{since}: ", style)
     yield line.append(visible(cause.text), "default")
-    if cause.advice or label:
-        words = [f"→ {cause.advice}"] if cause.advice else []
-        yield Text(visible("  " + " · ".join([*words, label] if label else words)))
+    if cause.advice:
+        yield Text(f"  → {visible(cause.advice)}")
+    if label:
+        yield Text(f"  {label}", "bold")
     for one in cause.consequences:
         yield Text(f"  ↳ {visible(one.text)}", "dim")
 

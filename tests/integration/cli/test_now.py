@@ -7,6 +7,7 @@ import pty
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -141,24 +142,41 @@ def test_a_queue_without_a_worker_and_a_task_that_none_knows_are_named() -> None
     assert not [*unknown(tasks, [cleanup])]
 
 
-def test_a_terminal_gets_a_live_screen_until_q(dsn: str, tmp_path: Path) -> None:
-    """Of 80 columns; the terminal is as it was before."""
+def test_a_terminal_gets_a_live_screen_whose_keys_act(dsn: str, tmp_path: Path) -> None:
+    """The number of a cause asks, y does it, and q leaves the terminal as it was."""
     (tmp_path / "proj.py").write_text(APP.format(dsn=dsn))
     ours, theirs = pty.openpty()
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
     command = [sys.executable, "-m", "celery", "-A", "proj", "pecker"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, env=env
-    ) as process:
-        os.close(theirs)
+
+    def read_until(words: bytes) -> None:
         shown = b""
-        while b"No scheduler is alive" not in shown:
+        while words not in shown:
             shown += os.read(ours, 4096)
+
+    with (
+        psycopg.connect(dsn) as connection,
+        subprocess.Popen(
+            command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, env=env
+        ) as process,
+    ):
+        os.close(theirs)
+        connection.execute("lock table pecker_tasks in exclusive mode")
+        read_until(b"[1] End the session")
+        os.write(ours, b"1")
+        read_until(b"y or n")
+        os.write(ours, b"y")
+        read_until(b"Ended: ")
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute("select 1")
         os.write(ours, b"q")
-        try:
+        with suppress(OSError):  # it has ended
             while os.read(ours, 4096):
                 pass
-        except OSError:  # it has ended
-            pass
         assert process.wait(30) == 0
     os.close(ours)
+    with psycopg.connect(dsn) as connection:
+        acts = connection.execute(
+            "select act from pecker_acts where ended_at is not null and error is null"
+        ).fetchall()
+    assert acts == [("now end",)]
