@@ -13,8 +13,8 @@ from celery_pecker.kernel.errors import UnknownSchedule
 from celery_pecker.schedules.engine.repository import Repository
 from celery_pecker.schedules.history import Recorder, Report
 from celery_pecker.schedules.overview import ORDERS
-from celery_pecker.schedules.overview.details import alive
 from celery_pecker.schedules.overview.model import NoRoom, NotDeclared
+from celery_pecker.schedules.overview.slot_verdicts import alive
 from tests.integration.overview.conftest import SECOND, START, START_US, Stage
 
 ODD = "<b>ünï/code</b> %s 'x'"
