@@ -8,14 +8,13 @@ from functools import cached_property
 
 import click
 
-from celery_pecker.surfaces.console.context import as_json
 from celery_pecker.surfaces.console.database_context import DatabaseContext, acting
 from celery_pecker.surfaces.console.documents import plain
 from celery_pecker.surfaces.console.exits import NO, UNKNOWN
 from celery_pecker.surfaces.console.instants import for_people
 from celery_sharding.ledger import PACKAGE, Ledger
 
-__all__ = ["NO", "UNKNOWN", "Context", "as_json", "job_command", "of_job", "plain"]
+__all__ = ["NO", "UNKNOWN", "Context", "job_command", "of_job", "plain"]
 
 of_job = click.argument("task_id", metavar="ID")
 
