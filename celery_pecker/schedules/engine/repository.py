@@ -80,11 +80,6 @@ class Repository:
         """Whether it serves entries that run in the process that won them."""
         return self._kind == "local"
 
-    @property
-    def connected(self) -> bool:
-        """Whether the connection stands, as far as is known."""
-        return self._database.connected
-
     def enroll(self, names: Sequence[str]) -> int:
         """Add rows for entries that have none; return how many were new."""
         return sum(

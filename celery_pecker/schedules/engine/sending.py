@@ -268,10 +268,6 @@ class Sending:
         self.miss(slots, reason, report)
         self.pending.confirm(slots)
 
-    def skip(self, slots: Sequence[Slot]) -> None:
-        """Let slots of a paused entry pass."""
-        self.pending.note(slots, Report.PAUSED)
-
     def _in_time(self, kept: _PendingSlot, now_us: int) -> list[Slot]:
         """Return what may still be sent; count the rest.
 

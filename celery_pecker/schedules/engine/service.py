@@ -33,6 +33,7 @@ from celery_pecker.schedules.engine.sending import Sending
 from celery_pecker.schedules.engine.stored_sync import StoredSync
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
 from celery_pecker.schedules.engine.upkeep import Upkeep, UpkeepPace
+from celery_pecker.schedules.history import Report
 
 
 class UnansweredClaims:
@@ -281,7 +282,7 @@ class Service:
         if refused:
             self._sending.refuse(refused, "found after their grace or deadline")
         if paused:
-            self._sending.skip(paused)
+            self._pending.note(paused, Report.PAUSED)
         return slots, unknown
 
     def _settle(self) -> None:

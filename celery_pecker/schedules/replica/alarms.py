@@ -63,11 +63,6 @@ class StoredInstants:
         """Those of the hour before: what is not asked for in this one goes with it."""
         self._since = datetime.min.replace(tzinfo=UTC)
 
-    @property
-    def known(self) -> int:
-        """How many entries it remembers."""
-        return len({**self._before, **self._known})
-
     def __call__(
         self, slots: Sequence[StoredSlot], now: datetime
     ) -> Mapping[str, datetime]:
