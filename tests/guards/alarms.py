@@ -247,7 +247,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: what any gate holds back is held, whoever looks",
-        "            held=sorted(self._held())[:MOST_HELD],\n",
+        "            held=sorted(self.held())[:MOST_HELD],\n",
         "",
         "tests/integration/alarms/test_processes.py"
         "::test_what_workers_hold_is_not_silent_to_a_beat_that_cannot_know",

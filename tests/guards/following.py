@@ -106,7 +106,7 @@ GUARDS = (
     ),
     Guard(
         "stored: who had forgotten a single run finds it once more",
-        "            self._stored.recall(names)\n",
+        "            self.stored.recall(names)\n",
         "            pass\n",
         f"{RULES}::test_the_only_run_of_a_replica_that_died_is_sent_again",
     ),
@@ -124,8 +124,8 @@ GUARDS = (
     ),
     Guard(
         "stored: code takes its name over once more after it was away",
-        "        self._take_over(self._timekeeper.refresh(known))\n",
-        "        self._timekeeper.refresh(known)\n",
+        "        self._take_over(self.timekeeper.refresh(known))\n",
+        "        self.timekeeper.refresh(known)\n",
         f"{RULES}::test_code_that_was_away_takes_its_name_over_once_more",
     ),
     Guard(

@@ -116,14 +116,7 @@ class Service:
         self._gate = gate
         self._stored = stored
         self._timeout = pace.timeout
-        self._upkeep = Upkeep(
-            agenda,
-            repository,
-            timekeeper,
-            pace=pace,
-            following=stored,
-            held=held,
-        )
+        self._upkeep = Upkeep(agenda, repository, timekeeper, pace, stored, held)
         self._requests = RequestedRuns(
             agenda,
             repository,

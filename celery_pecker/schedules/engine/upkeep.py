@@ -11,7 +11,8 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 
 from celery_pecker.kernel.lease import SLACK
@@ -55,53 +56,43 @@ class UpkeepPace:
         return self.round_every / 5
 
 
+@dataclass(slots=True)
 class Upkeep:
     """The rounds of one replica."""
 
-    def __init__(
-        self,
-        agenda: Agenda,
-        repository: Repository,
-        timekeeper: Timekeeper,
-        *,
-        pace: UpkeepPace,
-        following: StoredSync | None = None,
-        held: Callable[[], Collection[str]] = frozenset,
-    ) -> None:
-        self._agenda = agenda
-        self._repository = repository
-        self._timekeeper = timekeeper
-        self._stored = following
-        self._held = held
-        self._every = pace.round_every
-        self._timeout = pace.timeout
-        self._version = version("celery-pecker")
-        self._cursor = 0
-        self._names: list[str] = []
-        """The entries of the rounds, as they were when the first of them began."""
-        self._declared = 0
-        self._next_forgetting = 0.0
-        self._drops_reports = False
-        self._otherwise: dict[str, tuple[float, float]] = {}
-        """When an entry was first and last seen declared otherwise."""
-        self._differing: set[str] = set()
-        self._silent_processes = SilentProcesses()
-        self.next: float | None = None
-        """When the next round is due by the monotonic clock; None before the first."""
+    agenda: Agenda
+    repository: Repository
+    timekeeper: Timekeeper
+    pace: UpkeepPace
+    stored: StoredSync | None
+    held: Callable[[], Collection[str]]
+    next: float | None = None
+    """When the next round is due by the monotonic clock; None before the first."""
+    _cursor: int = 0
+    _names: list[str] = field(default_factory=list)
+    """The entries of the rounds, as they were when the first of them began."""
+    _declared: int = 0
+    _next_forgetting: float = 0.0
+    _drops_reports: bool = False
+    _otherwise: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """When an entry was first and last seen declared otherwise."""
+    _differing: set[str] = field(default_factory=set)
+    _silent_processes: SilentProcesses = field(default_factory=SilentProcesses)
+    _version: str = field(default_factory=partial(version, "celery-pecker"))
 
     @property
     def due(self) -> bool:
         """Whether it is time for a round."""
-        return self.next is not None and self._timekeeper.now() >= self.next
+        return self.next is not None and self.timekeeper.now() >= self.next
 
     def begin(self) -> None:
         """Enroll and learn every entry, and declare them: once, before all else."""
-        names = self._agenda.declared
+        names = self.agenda.declared
         for start in range(0, max(1, len(names)), CHUNK):
             chunk = names[start : start + CHUNK]
             self._take_over(chunk)
-            changed = self._repository.anchor_changed(
-                [self._agenda.entry(name) for name in chunk], term=TERM
+            changed = self.repository.anchor_changed(
+                [self.agenda.entry(name) for name in chunk], term=TERM
             )
             if changed:
                 logger.info(
@@ -110,51 +101,51 @@ class Upkeep:
                     len(changed),
                     sample(changed),
                 )
-            self._timekeeper.refresh(chunk)
-        self.next = self._timekeeper.now() + self._every
+            self.timekeeper.refresh(chunk)
+        self.next = self.timekeeper.now() + self.pace.round_every
         self._announce()
         for _ in range(0, len(names), CHUNK):
             self._declare()
 
     def step(self, *, reclaim: bool) -> list[Orphan]:
         """Make a round; return slots of others that are to be sent again."""
-        self.next = self._timekeeper.now() + self._every
+        self.next = self.timekeeper.now() + self.pace.round_every
         if self._cursor >= len(self._names):
-            self._cursor, self._names = 0, self._agenda.names
-        self._timekeeper.read(())  # a short round trip tells the time best
+            self._cursor, self._names = 0, self.agenda.names
+        self.timekeeper.read(())  # a short round trip tells the time best
         chunk = self._names[self._cursor : self._cursor + CHUNK]
-        known = [name for name in chunk if self._agenda.knows(name)]
-        self._take_over(self._timekeeper.refresh(known))
+        known = [name for name in chunk if self.agenda.knows(name)]
+        self._take_over(self.timekeeper.refresh(known))
         self._cursor += CHUNK
         return self._orphans() if reclaim else []
 
     def refresh_tables(self) -> None:
         """Renew what people see: after a round, so that nothing waits for it."""
         self._announce()
-        names = len(self._agenda.declared)
-        rounds = max(int(TERM / 3 / self._every), 1)
+        names = len(self.agenda.declared)
+        rounds = max(int(TERM / 3 / self.pace.round_every), 1)
         for _ in range(-(-names // (CHUNK * rounds))):
             self._declare()
         self._sweep()
-        now = self._timekeeper.now()
+        now = self.timekeeper.now()
         if now >= self._next_forgetting:
             self._next_forgetting = now + TERM
-            self._drops_reports = not self._repository.keeps_reports
+            self._drops_reports = not self.repository.keeps_reports
             self._give_back()
-            for name in self._repository.forget(after=FORGET):
+            for name in self.repository.forget(after=FORGET):
                 logger.warning(
                     "pecker: %s was declared by no scheduler for a day", name
                 )
         if self._drops_reports:  # shown, they would say for ever what was once so
-            self._drops_reports = self._repository.drop_reports() > 0
+            self._drops_reports = self.repository.drop_reports() > 0
 
     def _sweep(self) -> None:
         """Report the runs of processes that were killed as lost."""
-        if not self._silent_processes.due(self._timekeeper.now()):
+        if not self._silent_processes.due(self.timekeeper.now()):
             return
-        seen = self._repository.read_lives(renewal=RENEWAL)
-        silent = self._silent_processes.update(self._timekeeper.now(), seen)
-        if silent and self._repository.report_lost_runs(silent):
+        seen = self.repository.read_lives(renewal=RENEWAL)
+        silent = self._silent_processes.update(self.timekeeper.now(), seen)
+        if silent and self.repository.report_lost_runs(silent):
             logger.warning(
                 "pecker: %d processes have not shown life for a minute: their runs are"
                 " lost (celery -A proj pecker tasks)",
@@ -162,19 +153,19 @@ class Upkeep:
             )
 
     def _announce(self) -> None:
-        self._repository.announce(
+        self.repository.announce(
             host=socket.gethostname(),
             pid=os.getpid(),
             version=self._version,
-            entries=len(self._agenda),
-            unreadable=0 if self._stored is None else self._stored.unreadable,
-            held=sorted(self._held())[:MOST_HELD],
+            entries=len(self.agenda),
+            unreadable=0 if self.stored is None else self.stored.unreadable,
+            held=sorted(self.held())[:MOST_HELD],
             differing=sorted(self._differing)[:MOST_HELD],
         )
 
     def _take_over(self, names: list[str]) -> None:
         """Let code's definition count where a stored one did."""
-        taken = self._repository.take_over(names, term=TERM) if names else []
+        taken = self.repository.take_over(names, term=TERM) if names else []
         if taken:
             logger.warning(
                 "pecker: %d stored schedules are declared by code, which counts from"
@@ -185,11 +176,11 @@ class Upkeep:
 
     def _give_back(self) -> None:
         """Let stored definitions count whose name no living code declares any more."""
-        if self._stored is None:
+        if self.stored is None:
             return
-        names = self._repository.read_abandoned()
-        entries = self._stored.read(names) if names else []
-        taken_back = self._repository.give_back(entries) if entries else []
+        names = self.repository.read_abandoned()
+        entries = self.stored.read(names) if names else []
+        taken_back = self.repository.give_back(entries) if entries else []
         if taken_back:
             logger.warning(
                 "pecker: %d stored schedules are declared by no code any more, and"
@@ -200,12 +191,12 @@ class Upkeep:
 
     def _declare(self) -> None:
         """Renew one chunk of declarations, each in turn."""
-        names = self._agenda.declared
+        names = self.agenda.declared
         if self._declared >= len(names):
             self._declared = 0
         chunk = names[self._declared : self._declared + CHUNK]
-        differing = self._repository.declare(
-            [self._agenda.entry(name) for name in chunk], term=TERM
+        differing = self.repository.declare(
+            [self.agenda.entry(name) for name in chunk], term=TERM
         )
         self._note_differing(differing)
         self._declared += CHUNK
@@ -215,7 +206,7 @@ class Upkeep:
 
         Replicas take turns in declaring: each sees the other's declaration at times.
         """
-        now = self._timekeeper.now()
+        now = self.timekeeper.now()
         for name in names:
             first, _ = self._otherwise.get(name, (now, now))
             self._otherwise[name] = first, now
@@ -236,15 +227,15 @@ class Upkeep:
         self._differing = lasting
 
     def _orphans(self) -> list[Orphan]:
-        names = self._repository.orphaned(lease=PENDING_LEASE)
-        if self._stored is not None:
-            self._stored.recall(names)
-        ours = [name for name in names if self._agenda.knows(name)]
+        names = self.repository.orphaned(lease=PENDING_LEASE)
+        if self.stored is not None:
+            self.stored.recall(names)
+        ours = [name for name in names if self.agenda.knows(name)]
         if not ours:
             return []
-        sent = self._timekeeper.now()
-        return self._repository.reclaim(
-            [self._agenda.entry(name) for name in ours],
+        sent = self.timekeeper.now()
+        return self.repository.reclaim(
+            [self.agenda.entry(name) for name in ours],
             lease=PENDING_LEASE,
-            until_us=self._timekeeper.at_us(sent + self._timeout),
+            until_us=self.timekeeper.at_us(sent + self.pace.timeout),
         )
