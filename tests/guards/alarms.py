@@ -18,6 +18,20 @@ GUARDS = (
         "tests/unit/alarms/test_rules.py::test_a_notice_in_the_log_is_one_line",
     ),
     Guard(
+        "alarms: what is silent and what fails is said without any setting",
+        "read_rules({**LOGGED, **(settings.alarms or {})}, settings.alarms_to)",
+        "read_rules(settings.alarms, settings.alarms_to)",
+        "tests/integration/alarms/test_processes.py"
+        "::test_without_any_setting_the_log_says_what_is_silent_and_what_fails",
+    ),
+    Guard(
+        "settings: one that there once was is refused with what became of it",
+        "_renamed(key, name) or _refusal(wrong, name, known)",
+        "_refusal(wrong, name, known)",
+        "tests/unit/kernel/test_settings.py"
+        "::test_a_setting_that_there_once_was_is_refused_with_what_became_of_it",
+    ),
+    Guard(
         "heartbeat: a folder that others may write into shows nothing",
         " or status.st_uid != os.geteuid() or mode & 0o22:",
         ":",

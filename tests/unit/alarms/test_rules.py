@@ -9,7 +9,7 @@ import pytest
 
 from celery_pecker.alarms.kinds import KINDS
 from celery_pecker.alarms.model import Notice
-from celery_pecker.alarms.rules import read_rules, read_targets
+from celery_pecker.alarms.rules import LOGGED, read_rules, read_targets
 from celery_pecker.alarms.targets import to_log
 from celery_pecker.kernel.errors import Misconfigured
 
@@ -113,3 +113,10 @@ def test_a_notice_in_the_log_is_one_line(caplog: pytest.LogCaptureFixture) -> No
     for text in (line, notice.title):
         assert text.isprintable()
         assert "sweep  2026-01-01" in text
+
+
+def test_a_rule_that_is_none_is_taken_out() -> None:
+    """Those that are there by themselves, too."""
+    assert [one.name for one in read_rules(LOGGED, None)] == ["silent", "failing"]
+    assert read_rules({**LOGGED, "silent": None, "failing": None}, None) == []
+    assert {one.to for one in read_rules(LOGGED, {"duty": "a.b:c"})} == {()}

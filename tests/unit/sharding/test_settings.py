@@ -8,6 +8,7 @@ import pytest
 from celery import Celery
 
 from celery_pecker.kernel.errors import Misconfigured
+from celery_sharding import Sharding
 from celery_sharding.settings import ShardingSettings
 
 BOUNDS = {
@@ -55,6 +56,13 @@ def test_a_misspelt_one_is_refused_by_name() -> None:
     assert said.startswith("sharding_leese is not a setting of celery_sharding")
     assert "did you mean 'sharding_lease'" in said
     assert "allowed are sharding_inline_bytes" in refused(sharding_wxyz=3)
+
+
+def test_an_argument_that_there_once_was_is_refused_with_what_became_of_it() -> None:
+    """As the setting of that name is."""
+    app = Celery("shop", set_as_current=False)
+    with pytest.raises(Misconfigured, match="slice is gone: a ticket runs shards"):
+        Sharding(app, slice=2.0)
 
 
 @pytest.mark.parametrize("name", [*BOUNDS])
