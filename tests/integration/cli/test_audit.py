@@ -73,7 +73,7 @@ def test_each_act_is_recorded_with_what_came_of_it(
     line("set", "report", "--task", "proj.report", "--every", "90", "--args", '["x"]')
     line("set", "report", "--every", "60", "--dry-run")
     line("pause", "report")
-    line("pause", "reprot")
+    line("pause", "raport")
     line("outbox", "drop", "--task", "app.work", "--task", "app.bad")
     line("outbox", "drop", "7")
     done = [
@@ -83,8 +83,8 @@ def test_each_act_is_recorded_with_what_came_of_it(
         ("schedules set", "report", "done", ""),
         ("schedules pause", "report", "done", ""),
     ]
-    assert done[2][:3] == ("schedules pause", "reprot", "failed")
-    assert done[2][3].startswith("UnknownSchedule: no entry is named 'reprot'")
+    assert done[2][:3] == ("schedules pause", "raport", "failed")
+    assert done[2][3].startswith("UnknownSchedule: no entry is named 'raport'")
     assert done[3:] == [
         ("outbox drop", "tasks app.work app.bad", "done", ""),
         ("outbox drop", "7", "failed", "Exit: 1"),
