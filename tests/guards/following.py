@@ -82,14 +82,14 @@ GUARDS = (
     ),
     Guard(
         "stored: entries of the other kind of replicas are left to them",
-        "        gone = row.over or row.local != self._local\n",
+        "        gone = row.over or row.local != self.rows.local\n",
         "        gone = row.over\n",
         f"{FOLLOWING}::test_replicas_take_entries_of_their_kind_only",
     ),
     Guard(
         "stored: a row that cannot be read stops no other",
-        "entry, error = user_code.tried(self._definitions.entry, row)",
-        "entry, error = self._definitions.entry(row), None",
+        "entry, error = user_code.tried(self.definitions.entry, row)",
+        "entry, error = self.definitions.entry(row), None",
         f"{RULES}::test_a_row_that_cannot_be_read_is_parked_and_the_others_run",
     ),
     Guard(

@@ -69,45 +69,51 @@ class Definitions(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Load:
+    """All of them being read again."""
+
+    name: str = ""
+    since: str = ""
+    connection: int = -1
+    seen: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
 class StoredSync:
     """The looks of one replica at stored schedules."""
 
-    def __init__(
-        self,
-        agenda: Agenda,
-        rows: Repository,
-        timekeeper: Timekeeper,
-        definitions: Definitions,
-        *,
-        every: float,
-    ) -> None:
-        self._agenda = agenda
-        self._rows = rows
-        self._time = timekeeper
-        self._definitions = definitions
-        self._every = every
-        self._local = rows.local
-        self._code = frozenset(agenda.declared)
-        self._parked: dict[str, tuple[int, int]] = {}
-        """Version and transaction of rows that cannot be read here."""
-        self._built: dict[str, None] = {}
-        """Names whose messages are built, the oldest first."""
-        self._single: list[tuple[int, str, int]] = []
-        """Entries of one run: when to look whether they had it."""
-        self._since = self._next_since = ""
-        self._page: tuple[int, str] | None = None
-        self._read_us = 0
-        self._connection = -1
-        self._loading: _Load | None = None
-        self.loaded = False
-        """Whether all were read once."""
-        self.next = 0.0
-        """When the next look is due by the monotonic clock."""
+    agenda: Agenda
+    rows: Repository
+    time: Timekeeper
+    definitions: Definitions
+    every: float
+    loaded: bool = False
+    """Whether all were read once."""
+    next: float = 0.0
+    """When the next look is due by the monotonic clock."""
+    _code: frozenset[str] = field(init=False)
+    _parked: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Version and transaction of rows that cannot be read here."""
+    _built: dict[str, None] = field(default_factory=dict)
+    """Names whose messages are built, the oldest first."""
+    _single: list[tuple[int, str, int]] = field(default_factory=list)
+    """Entries of one run: when to look whether they had it."""
+    _since: str = ""
+    _next_since: str = ""
+    _page: tuple[int, str] | None = None
+    _read_us: int = 0
+    _connection: int = -1
+    _loading: _Load | None = None
+
+    def __post_init__(self) -> None:
+        """Remember what code declares: no row counts for these names."""
+        self._code = frozenset(self.agenda.declared)
 
     @property
     def due(self) -> bool:
         """Whether it is time for a look."""
-        return self._time.now() >= self.next
+        return self.time.now() >= self.next
 
     @property
     def unreadable(self) -> int:
@@ -116,13 +122,13 @@ class StoredSync:
 
     def step(self) -> None:
         """Take in one page of what is new; the rest follows at once."""
-        self.next = self._time.now() + self._every
-        if self._loading is None and self._connection == self._rows.connection:
-            sent = self._time.now()
+        self.next = self.time.now() + self.every
+        if self._loading is None and self._connection == self.rows.connection:
+            sent = self.time.now()
             first = int(self._since.partition(":")[0]), ""
-            page = self._rows.read_edits(self._since, self._page or first)
+            page = self.rows.read_edits(self._since, self._page or first)
             if self._continues(page):
-                self._time.observe(page.now_us, sent=sent)
+                self.time.observe(page.now_us, sent=sent)
                 self._take_edits(page)
                 return
         self._load()
@@ -159,8 +165,8 @@ class StoredSync:
         room = BUILT - len(self._built)
         if room <= 0:
             return False
-        soon = self._agenda.due_by(self._time.now_us() + AHEAD_US)
-        stored = self._agenda.stored
+        soon = self.agenda.due_by(self.time.now_us() + AHEAD_US)
+        stored = self.agenda.stored
         missing = (one for one in soon if one not in self._built and stored(one))
         names = [*dict.fromkeys(islice(missing, min(FEW, room)))]
         if names:
@@ -173,17 +179,17 @@ class StoredSync:
         An unconfirmed slot of theirs, or a requested run, needs
         them once more.
         """
-        knows, code = self._agenda.knows, self._code
+        knows, code = self.agenda.knows, self._code
         wanted = [one for one in {*names} if not knows(one) and one not in code]
         if wanted and self.loaded:
-            page = self._rows.read_schedules(wanted[:CHUNK])
+            page = self.rows.read_schedules(wanted[:CHUNK])
             for row in page.rows:
                 self._apply(row, page.now_us)
 
     def read(self, names: Sequence[str]) -> list[Entry]:
         """Return these as entries, as far as they can be read."""
-        page = self._rows.read_schedules(names)
-        tried = [user_code.tried(self._definitions.entry, row) for row in page.rows]
+        page = self.rows.read_schedules(names)
+        tried = [user_code.tried(self.definitions.entry, row) for row in page.rows]
         return [entry for entry, _ in tried if entry is not None]
 
     def _continues(self, page: DefinitionPage) -> bool:
@@ -192,7 +198,7 @@ class StoredSync:
         return (
             not page.went_back
             and abs(quiet_us) < COMPARE_US
-            and self._connection == self._rows.connection
+            and self._connection == self.rows.connection
         )
 
     def _take_edits(self, page: DefinitionPage) -> None:
@@ -213,18 +219,18 @@ class StoredSync:
     def _load(self) -> None:
         """Read one page of all; at the last, drop what is not there any more."""
         load = self._loading
-        if load is None or load.connection != self._rows.connection:
+        if load is None or load.connection != self.rows.connection:
             load = _Load()
-        sent = self._time.now()
-        page = self._rows.load_schedules(load.name)
-        self._time.observe(page.now_us, sent=sent)
+        sent = self.time.now()
+        page = self.rows.load_schedules(load.name)
+        self.time.observe(page.now_us, sent=sent)
         if not load.since:
-            load.since, load.connection = page.snapshot, self._rows.connection
-        elif load.connection != self._rows.connection:
+            load.since, load.connection = page.snapshot, self.rows.connection
+        elif load.connection != self.rows.connection:
             self._loading, self.next = None, 0.0  # pages of two servers, perhaps
             return
         if page.other_kind:
-            self._definitions.note_other_definitions()
+            self.definitions.note_other_definitions()
         for row in page.rows:
             load.seen.add(row.name)
             self._apply(row, page.now_us)
@@ -235,7 +241,7 @@ class StoredSync:
             self._loading = load
             return
         self._loading = None
-        for name in [*self._agenda.names, *self._parked]:
+        for name in [*self.agenda.names, *self._parked]:
             if name not in load.seen and name not in self._code:
                 self._drop(name)
         self._since, self._page = load.since, None
@@ -247,22 +253,22 @@ class StoredSync:
         name = row.name
         if name in self._code:
             return
-        known = self._agenda.stored(name)
+        known = self.agenda.stored(name)
         known_as = (known.version, known.edit) if known else self._parked.get(name)
-        gone = row.over or row.local != self._local
+        gone = row.over or row.local != self.rows.local
         if gone and not row.over:
-            self._definitions.note_other_definitions()
+            self.definitions.note_other_definitions()
         if known_as == (row.version, row.edit) and not gone:
             return
         if gone:
             self._drop(name)
             return
-        entry, error = user_code.tried(self._definitions.entry, row)
+        entry, error = user_code.tried(self.definitions.entry, row)
         if entry is None or row.row is None:
             self._park(row, error or "it has no row in pecker_tasks")
             return
         self._forget(name)
-        self._agenda.add(entry, row.row, now_us)
+        self.agenda.add(entry, row.row, now_us)
         if row.once_us is not None:
             done_us = max(row.once_us, now_us) + DONE_US
             heappush(self._single, (done_us, name, row.version))
@@ -279,25 +285,25 @@ class StoredSync:
         )
 
     def _drop(self, name: str) -> None:
-        self._agenda.drop(name)
+        self.agenda.drop(name)
         self._forget(name)
 
     def _forget(self, name: str) -> None:
         self._parked.pop(name, None)
         self._built.pop(name, None)
-        self._definitions.forget(name)
+        self.definitions.forget(name)
 
     def _build(self, names: Sequence[str]) -> None:
         """Read what these messages are made of, each under the version that is known.
 
         One that was edited meanwhile is followed now, and left out of this claim.
         """
-        sent = self._time.now()
-        page = self._rows.read_schedules(names)
-        self._time.observe(page.now_us, sent=sent)
+        sent = self.time.now()
+        page = self.rows.read_schedules(names)
+        self.time.observe(page.now_us, sent=sent)
         rows = {row.name: row for row in page.rows}
         for name in names:
-            row, known = rows.get(name), self._agenda.stored(name)
+            row, known = rows.get(name), self.agenda.stored(name)
             if row is None:
                 self._drop(name)
             elif known is None or (known.version, known.edit) != (
@@ -310,10 +316,10 @@ class StoredSync:
         while len(self._built) > BUILT:
             oldest = next(iter(self._built))
             del self._built[oldest]
-            self._definitions.forget(oldest)
+            self.definitions.forget(oldest)
 
     def _build_one(self, row: StoredSchedule) -> None:
-        _, error = user_code.tried(self._definitions.build, row)
+        _, error = user_code.tried(self.definitions.build, row)
         if isinstance(error, BrokerUnavailable):
             raise error
         if error is not None:
@@ -325,20 +331,10 @@ class StoredSync:
         """Forget entries of one run that had it a while ago."""
         while self._single and self._single[0][0] <= now_us:
             _, name, version = heappop(self._single)
-            entry = self._agenda.stored(name)
+            entry = self.agenda.stored(name)
             if entry is None or entry.version != version:
                 continue  # it was removed, or is another one by now
-            if self._agenda.following(name, now_us)[0] >= NEVER_US:
+            if self.agenda.following(name, now_us)[0] >= NEVER_US:
                 self._drop(name)
             else:
                 heappush(self._single, (now_us + DONE_US, name, version))
-
-
-@dataclass(slots=True)
-class _Load:
-    """All of them being read again."""
-
-    name: str = ""
-    since: str = ""
-    connection: int = -1
-    seen: set[str] = field(default_factory=set)

@@ -227,7 +227,7 @@ def test_a_row_from_the_future_of_another_server_is_no_edit(dsn: str) -> None:
     with psycopg.connect(dsn) as connection:
         connection.execute("update pecker_schedules set edit = '4000000000'::xid8")
     with follower(dsn, clock) as (pecker, _):
-        rows = following_of(pecker)._rows
+        rows = following_of(pecker).rows
         found = rows.read_edits(rows.load_schedules("").snapshot, (0, ""))
         assert found.rows == []
         pecker.pass_time(11)
