@@ -183,10 +183,6 @@ def _has_tables(app: Celery) -> bool:
     return bool(app.conf.get("pecker_dsn"))
 
 
-def _has_alarms(app: Celery) -> bool:
-    return bool(app.conf.get("pecker_dsn")) and bool(app.conf.get("pecker_alarms"))
-
-
 PAGES = (
     page(
         OUTBOX,
@@ -208,7 +204,7 @@ PAGES = (
     ),
     page(
         ALARMS,
-        shown=_has_alarms,
+        shown=_has_tables,
         comfort="While the database is away nothing is looked at, and nothing rings.",
     ),
     page(AUDIT, shown=_has_tables, unread="What people did cannot be read"),
