@@ -13,7 +13,6 @@ from tests.browser.screen import Screen, watched
 from tests.integration.cli.test_alarms import RINGS
 from tests.integration.flower.outbox_rows import ANYBODY
 from tests.integration.flower.site import Site
-from tests.integration.flower.test_alarms import APP
 
 ROW = "#alarms tbody tr"
 
@@ -23,7 +22,7 @@ def site(shared_dsn: str, start: Callable[..., Site]) -> Site:
     """Give a Flower over an app that has alarms, of which one rings."""
     with psycopg.connect(shared_dsn) as connection:
         connection.execute(RINGS)
-    return start(shared_dsn, more=APP, env=ANYBODY)
+    return start(shared_dsn, env=ANYBODY)
 
 
 @pytest.fixture
