@@ -10,7 +10,7 @@ import redis
 from celery import Celery
 
 from celery_pecker.kernel.clock import pause
-from celery_sharding import Shard, Sharding, flow
+from celery_sharding import Shard, Sharding, flow, pace
 from celery_sharding.ledger import Ledger, at
 from celery_sharding.messages import queues_of, to_worker
 from celery_sharding.runner import work
@@ -29,11 +29,14 @@ def ledger(app: Celery) -> Ledger:
 
 
 @pytest.fixture
-def app(dsn: str, redis_url: str, queue_name: str) -> Iterator[Celery]:
+def app(
+    dsn: str, redis_url: str, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Celery]:
     """Give the app of the worker "a"; nobody takes its messages."""
     made = Celery("placed", broker=redis_url, set_as_current=False)
     made.conf.update(pecker_dsn=dsn, task_default_queue=queue_name, worker_direct=True)
-    Sharding(made, slice=SLICE)
+    monkeypatch.setattr(pace, "SLICE", SLICE)
+    Sharding(made)
     register_process(made, "a", "solo")
     yield made
     at(made).close()
