@@ -26,13 +26,13 @@ def main() -> int:
         page = Screen(driver, running.site)
         page.open("/now")
         for name, one in INCIDENTS.items():
-            wait(lambda: is_well(page), "nothing is wrong before")
+            wait(page, lambda: is_well(page), "nothing is wrong before")
             begun = SYSTEM.monotonic()
             with one.begin(running):
-                wait(lambda title=one.title: shows(page, title), one.title)
+                wait(page, lambda title=one.title: shows(page, title), one.title)
                 taken = SYSTEM.monotonic() - begun
                 with phone(driver):
-                    wait(lambda title=one.title: shows(page, title), one.title)
+                    wait(page, lambda title=one.title: shows(page, title), one.title)
             late += taken > AIM
             sys.stdout.write(f"{name:<22}{taken:5.1f} s  {one.title}\n")
     return late

@@ -14,7 +14,8 @@ from tests.browser.incidents.scene import Scene, scene
 from tests.browser.screen import NOT_YET, Screen
 
 pytestmark = [
-    pytest.mark.slow,
+    # Four minutes for one browser: nightly, and whoever changes what Now finds
+    pytest.mark.soak,
     pytest.mark.timeout(180),
     pytest.mark.xdist_group("incidents"),  # one app for all of them
 ]
@@ -51,9 +52,14 @@ def shows(page: Screen, title: str) -> bool:
     return bool(page.driver.execute_script(FIRST_SCREEN, title))
 
 
-def wait(condition: Any, said: str) -> None:
+def wait(page: Screen, condition: Any, said: str) -> None:
     """Wait for what the page says: a minute, for machines that are busy."""
-    eventually(condition, 60.0, said, ignoring=NOT_YET)
+    try:
+        eventually(condition, 60.0, said, ignoring=NOT_YET)
+    except AssertionError as error:
+        shown = [card.text for card in page.all(".pecker-cause")]
+        message = f"{error}; the page shows {shown}"
+        raise AssertionError(message) from error
 
 
 @pytest.mark.parametrize("name", INCIDENTS)
@@ -62,11 +68,11 @@ def test_the_cause_is_on_the_first_screen(
 ) -> None:
     """At 1,400 and at 390 px; and its button, where it has one, ends it."""
     one = INCIDENTS[name]
-    wait(lambda: is_well(page), "nothing is wrong before")
+    wait(page, lambda: is_well(page), "nothing is wrong before")
     with one.begin(running):
-        wait(lambda: shows(page, one.title), one.title)
+        wait(page, lambda: shows(page, one.title), one.title)
         with phone(page.driver):
-            wait(lambda: shows(page, one.title), f"{one.title}, on a phone")
+            wait(page, lambda: shows(page, one.title), f"{one.title}, on a phone")
         if one.button:
             cause = next(
                 card for card in page.all(".pecker-cause") if one.title in card.text
@@ -78,14 +84,14 @@ def test_the_cause_is_on_the_first_screen(
             ]
             button.click()
             page.answer("yes")
-            wait(lambda: not shows(page, one.title), "its button has ended it")
-    wait(lambda: is_well(page), "nothing is wrong after it")
+            wait(page, lambda: not shows(page, one.title), "its button has ended it")
+    wait(page, lambda: is_well(page), "nothing is wrong after it")
 
 
 def test_nothing_hinders_people(running: Scene, page: Screen) -> None:
     """Light, dark, on a phone; well, and while something is wrong."""
-    wait(lambda: is_well(page), "nothing is wrong")
+    wait(page, lambda: is_well(page), "nothing is wrong")
     assert not hindrances(page.driver)
     with INCIDENTS["forgotten_pause"].begin(running):
-        wait(lambda: shows(page, "Paused entries"), "a cause is shown")
+        wait(page, lambda: shows(page, "Paused entries"), "a cause is shown")
         assert not hindrances(page.driver)
