@@ -19,7 +19,7 @@ from celery_pecker.alarms.tables import Tables
 from celery_pecker.alarms.targets import read_targets
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.backoff import Backoff
-from celery_pecker.kernel.clock import SYSTEM, from_us, new_id, to_us
+from celery_pecker.kernel.clock import SYSTEM, from_us, new_id, pause, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.forks import abandon_in_forks
@@ -176,8 +176,10 @@ class Alarms:
         shut: Shut | None = None,
         held: Held = frozenset,
         outboxes: Mapping[str, Settings] | None = None,
+        ready: Callable[[], bool] = lambda: True,
     ) -> None:
         self._settings = settings
+        self._ready = ready
         rules = read_rules({**LOGGED, **(settings.alarms or {})}, settings.alarms_to)
         targets = read_targets(settings.alarms_to or {})
         for rule in rules:
@@ -265,7 +267,13 @@ class Alarms:
         if (failure := self._loops[nth].failure) is not None:
             logger.error("pecker: no alarm rings from this process: %s", failure)
 
+    def _wait(self, nth: int) -> None:
+        """Wait until a replica has turned: what refuses that is said there, once."""
+        while not self._ready() and not self._loops[nth].stopping:
+            pause(UNREADY)
+
     def _look(self) -> float:
+        self._wait(0)
         early = self._first - SYSTEM.monotonic()
         if early > 0:
             return early
@@ -280,6 +288,7 @@ class Alarms:
 
     def _send(self) -> float:
         """Send what waits, and let the connection go: there is seldom anything."""
+        self._wait(1)
         while not self._loops[1].stopping:
             if not self._sending.step():
                 self.databases[1].close()
@@ -287,6 +296,8 @@ class Alarms:
         return 0.0
 
 
+UNREADY = 0.1
+"""Seconds between two looks whether a replica has turned."""
 IDLE = 3_600.0
 """Seconds; a look that sees notices wakes the thread."""
 

@@ -44,6 +44,7 @@ class Process:
             shut=replicas[0].shut,
             held=lambda: {name for one in self.replicas for name in one.held()},
             outboxes=outboxes,
+            ready=lambda: any(one.idle is not None for one in self.replicas),
         )
         self._open_port: Callable[[], Callable[[], None]] = lambda: lambda: None
         if settings.metrics:
