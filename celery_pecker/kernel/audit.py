@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from celery_pecker.kernel import refusals
 from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured, PeckerError
+from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 from celery_pecker.kernel.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -102,12 +103,7 @@ def _begin(tables: Tables, app: str, **texts: str) -> int:
     kept = {name: _kept(text) for name, text in texts.items()}
     [(number, owner)] = tables.run("begin_act", now=None, app=app, **kept)
     if number is None:
-        message = (
-            f"schema {tables.schema!r} belongs to the app {owner!r}, and this is"
-            f" {app!r}; allowed is a pecker_schema of its own, or"
-            f" pecker_app = {owner!r}"
-        )
-        raise Misconfigured(message)
+        raise refusals.foreign(tables.schema, owner, app)
     return int(number)
 
 

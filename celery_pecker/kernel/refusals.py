@@ -43,6 +43,14 @@ def no_right(label: str, schema: str, error: Exception) -> Misconfigured:
     )
 
 
+def foreign(schema: str, owner: str, app: str) -> Misconfigured:
+    """Return the error for what an app would do in the schema of another one."""
+    return Misconfigured(
+        f"schema {schema!r} belongs to the app {owner!r}, and this is {app!r}; allowed"
+        f" is a pecker_schema of its own, or pecker_app = {owner!r}"
+    )
+
+
 def _line(error: Exception) -> str:
     return " ".join(str(error).split())
 

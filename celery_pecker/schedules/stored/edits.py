@@ -15,11 +15,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
+from celery_pecker.kernel import refusals
 from celery_pecker.kernel.adapters.adapter import Flow, Statement
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import (
     InvalidField,
-    Misconfigured,
     SlotUnderway,
     UnknownSchedule,
     VersionConflict,
@@ -243,12 +243,7 @@ class Edits:
         currents = [Current.of(row) for row in rows]
         owner = currents[0].owner if currents else None
         if owner is not None and owner != self._app_name:
-            message = (
-                f"schema {self._schema!r} belongs to the app {owner!r}, and this"
-                f" is {self._app_name!r}; allowed is a pecker_schema of its own, or"
-                f" pecker_app = {owner!r}"
-            )
-            raise Misconfigured(message)
+            raise refusals.foreign(self._schema, owner, self._app_name)
         return currents
 
     def _write(self, edits: Sequence[PlannedEdit]) -> Flow[dict[str, ScheduleRow]]:
