@@ -15,6 +15,10 @@ from celery_pecker.kernel.sql import statements
 
 PAGE = Path(__file__).parent / "maintainers" / "statements.md"
 HEAD = """\
+---
+nosearch: true
+---
+
 # Statements
 
 <!-- written by docs/statements.py: change the comments in the .sql files -->
