@@ -14,6 +14,8 @@ exclude_patterns = ["_build", "README.md"]
 
 html_theme = "furo"
 html_title = "celery-pecker"
+html_static_path = ["_theme"]
+html_css_files = ["landing.css"]
 
 # `# Heading` anchors can be linked to from other pages.
 myst_heading_anchors = 3

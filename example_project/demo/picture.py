@@ -19,6 +19,7 @@ from example_project.demo.svg import (
     dot,
     line,
     ring,
+    sweep,
     text,
 )
 
@@ -76,6 +77,7 @@ def draw(told: Chronicle) -> str:
         *_lanes(told, scale),
         *_calls(told, scale),
         *_foot(scale),
+        sweep(LEFT, TOP - 6, WIDTH - LEFT - 1, BOTTOM - TOP + 7),
     ]
     account = told.account
     title = f"{len(account.due)} slots due, {len(account.fired)} fired"

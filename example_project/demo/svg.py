@@ -138,6 +138,34 @@ def area(points: list[tuple[float, float]], base: float, fill: str) -> str:
     )
 
 
+# Hidden by its attribute, so that renderers without animations show the whole picture.
+SWEEP = """<style>
+@media (prefers-reduced-motion: no-preference) {
+.sweep { animation: sweep 12s linear 0.5s 1 backwards; }
+}
+@keyframes sweep {
+from { visibility: visible; }
+to { visibility: visible; transform: translateX(WIDTHpx); }
+}
+</style>"""
+
+
+def sweep(x: float, y: float, width: float, height: float) -> str:
+    """Return paper over a part of the picture that is drawn off it once, left to right.
+
+    What stands there appears in the order in which it happened.
+    """
+    return "\n".join(
+        [
+            SWEEP.replace("WIDTH", f"{width:g}"),
+            '<g class="sweep" visibility="hidden">',
+            box(x, y, width, height, "paper"),
+            line(x, y, x, y + height, "soft"),
+            "</g>",
+        ]
+    )
+
+
 def document(width: float, height: float, title: str, parts: list[str]) -> str:
     """Return the whole picture, on paper of its own."""
     size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
