@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from celery_pecker.surfaces.views.model import Measure, Samples, each
+from celery_pecker.surfaces.views.model import Each, Measure, Samples
 from throttle.errors import Misconfigured
 from throttle.overview import Picture, Sampler, Status, Sum, open_store
 from throttle.settings import Settings
@@ -73,12 +73,7 @@ class Summary(NamedTuple):
         return self.picture.databases
 
 
-def _of(
-    name: str, text: str, value: str | Callable[[Status, Summary], float | None]
-) -> Measure:
-    """Return a measure with a sample for each database."""
-    samples = each("databases", ["name"], value)
-    return Measure(name, text, samples, labels=("database",))
+_of = Each("databases", {"database": "name"})
 
 
 def _limited(field: str) -> Callable[[Status, Summary], float | None]:
@@ -87,11 +82,10 @@ def _limited(field: str) -> Callable[[Status, Summary], float | None]:
 
 
 def _sum(kind: str, text: str) -> Measure:
-    samples = each(
-        "databases", ["name"], lambda one, all_: all_.sums.of(one.name, kind)
-    )
-    name = f"{kind}_tasks"
-    return Measure(name, text, samples, labels=("database",), counter=True)
+    def read(one: Status, all_: Summary) -> float:
+        return all_.sums.of(one.name, kind)
+
+    return _of(f"{kind}_tasks", text, read, counter=True)
 
 
 def _by_tenant(summary: Summary) -> Samples:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from celery_pecker.surfaces.console.context import number
 from celery_pecker.surfaces.console.rendering import print_table
 from celery_sharding.cli.context import Context, plain
 from celery_sharding.ledger.rows import JobRow
@@ -14,13 +15,7 @@ from celery_sharding.views import JOBS_TABLE
 @Context.command("list")
 @click.option("--open", "open_only", is_flag=True, help="Those that have not ended.")
 @click.option("--search", default="", help="Names, keys and ids that contain this.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 1_000),
-    default=50,
-    show_default=True,
-    help="Jobs shown at most, the youngest first.",
-)
+@number("--limit", 1, 1_000, "Jobs shown at most, the youngest first.", 50)
 def list_(context: Context, *, open_only: bool, search: str, limit: int) -> None:
     """List jobs, the youngest first: their state and their progress."""
     rows = context.ledger.reading.jobs(open_only=open_only, search=search, most=limit)

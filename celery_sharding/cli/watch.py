@@ -17,6 +17,7 @@ from rich.text import Text
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.clock import pause as sleep
 from celery_pecker.kernel.errors import DatabaseUnavailable
+from celery_pecker.surfaces.console.context import number
 from celery_pecker.surfaces.console.exits import interrupted
 from celery_pecker.surfaces.console.rendering import STYLES, visible
 from celery_pecker.surfaces.views.phrases import duration, pace
@@ -134,13 +135,7 @@ AWAY = 60.0
 
 @Context.command()
 @of_job
-@click.option(
-    "--every",
-    type=click.FloatRange(0.1, 3_600),
-    default=0.5,
-    show_default=True,
-    help="Seconds between two looks.",
-)
+@number("--every", 0.1, 3_600.0, "Seconds between two looks.", 0.5)
 @click.option(
     "--timeout",
     type=click.FloatRange(0.1),

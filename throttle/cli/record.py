@@ -9,7 +9,7 @@ import click
 from celery.bin.base import CeleryCommand
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from celery_pecker.surfaces.console.context import turns
+from celery_pecker.surfaces.console.context import number, turns
 from throttle.chart import Moment, Recording, draw, read, written
 from throttle.cli.context import Context, of_database
 from throttle.clock import monotonic
@@ -29,13 +29,7 @@ def known_kind(_ctx: click.Context, _option: click.Parameter, path: Path) -> Pat
 
 
 @click.command(cls=CeleryCommand)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(1.0, 86_400.0),
-    default=60.0,
-    show_default=True,
-    help="How long; Ctrl-C ends it earlier.",
-)
+@number("--seconds", 1.0, 86_400.0, "How long; Ctrl-C ends it earlier.", 60.0)
 @click.option(
     "--to",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),

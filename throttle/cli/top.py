@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from celery_pecker.surfaces.console.context import WHOLE_LINES, turns
+from celery_pecker.surfaces.console.context import WHOLE_LINES, number, turns
 from celery_pecker.surfaces.console.exits import YES, interrupted
 from throttle.cli.context import Context, document, of_database
 from throttle.cli.screen import Screen
@@ -18,13 +18,7 @@ from throttle.overview import Picture, where
 
 @Context.command()
 @click.option("--once", is_flag=True, help="One look, printed.")
-@click.option(
-    "--every",
-    type=click.FloatRange(0.1, 60.0),
-    default=0.5,
-    show_default=True,
-    help="Seconds between two looks.",
-)
+@number("--every", 0.1, 60.0, "Seconds between two looks.", 0.5)
 @click.option("--times", type=click.IntRange(1), help="End after so many looks.")
 @of_database
 def top(

@@ -10,7 +10,7 @@ from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.clock import pause as sleep
 from celery_pecker.schedules.engine.model import task_id
 from celery_pecker.schedules.overview import SlotRow
-from celery_pecker.surfaces.cli.context import NO, UNKNOWN, Context, instant
+from celery_pecker.surfaces.cli.context import NO, UNKNOWN, Context, instant, number
 from celery_pecker.surfaces.console.database_context import acting
 from celery_pecker.surfaces.console.exits import interrupted
 from celery_pecker.surfaces.findings.timeouts import bounded
@@ -55,13 +55,7 @@ def resume(context: Context, *, name: str) -> None:
 @Context.command()
 @click.argument("name")
 @click.option("--wait", is_flag=True, help="Wait until it has run.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0.1, 86_400.0),
-    default=60.0,
-    show_default=True,
-    help="With --wait: seconds.",
-)
+@number("--timeout", 0.1, 86_400.0, "With --wait: seconds.", 60.0)
 @acting("schedules run")
 def run(context: Context, *, name: str, wait: bool, timeout: float) -> None:
     """Ask for a run of an entry now, beside its slots.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cached_property
 
-import click
-
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.declared import suggestion
 from celery_pecker.kernel.errors import PeckerError, UnknownSchedule
@@ -14,7 +12,7 @@ from celery_pecker.schedules import Schedules
 from celery_pecker.schedules.engine.model import Entry
 from celery_pecker.schedules.overview import Overview
 from celery_pecker.surfaces.console import instants
-from celery_pecker.surfaces.console.context import as_json
+from celery_pecker.surfaces.console.context import as_json, number
 from celery_pecker.surfaces.console.database_context import DatabaseContext
 from celery_pecker.surfaces.console.documents import instant, plain
 from celery_pecker.surfaces.console.exits import NO, UNKNOWN, YES, Unanswered
@@ -29,6 +27,7 @@ __all__ = [
     "as_json",
     "instant",
     "limited",
+    "number",
     "plain",
 ]
 
@@ -36,13 +35,7 @@ NONE = "-"
 MOST_NAMES = 1_000
 """Names of entries that a misspelt one is compared with."""
 
-limited = click.option(
-    "--limit",
-    type=click.IntRange(1, 1_000),
-    default=100,
-    show_default=True,
-    help="Rows shown at most.",
-)
+limited = number("--limit", 1, 1_000, "Rows shown at most.", 100)
 
 
 class Context(DatabaseContext):

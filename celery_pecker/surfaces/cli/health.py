@@ -21,7 +21,7 @@ from celery_pecker.schedules.overview.slot_verdicts import (
     count_of_schedulers,
     differing,
 )
-from celery_pecker.surfaces.cli.context import NO, Context, as_json
+from celery_pecker.surfaces.cli.context import NO, Context, as_json, number
 from celery_pecker.surfaces.findings.pace import overdue, undelivered
 from celery_pecker.surfaces.views.observers import not_sent
 from celery_pecker.surfaces.views.phrases import duration, span
@@ -37,12 +37,12 @@ TWICE = "differently, and send them by each of their schedules"
 @click.option(
     "--observers", is_flag=True, help="Is every observer run, and none parked?"
 )
-@click.option(
+@number(
     "--within",
-    type=click.FloatRange(0.0, 86_400.0),
-    default=10.0,
-    show_default=True,
-    help="With --pace, --outbox, --observers: seconds by which one may be late.",
+    0.0,
+    86_400.0,
+    "With --pace, --outbox, --observers: seconds by which one may be late.",
+    10.0,
 )
 @as_json
 @click.pass_context

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from celery_pecker.kernel import migrations
-from celery_pecker.surfaces.cli.context import Context
+from celery_pecker.surfaces.cli.context import Context, number
 
 
 @Context.command()
@@ -15,12 +15,12 @@ from celery_pecker.surfaces.cli.context import Context
     is_flag=True,
     help="Print the statements for your DBA instead of running them.",
 )
-@click.option(
+@number(
     "--after",
-    type=click.IntRange(0, migrations.LATEST),
-    default=0,
-    show_default=True,
-    help="With --sql: leave out the steps up to this one.",
+    0,
+    migrations.LATEST,
+    "With --sql: leave out the steps up to this one.",
+    0,
 )
 def migrate(context: Context, *, as_sql: bool, after: int) -> None:
     """Bring the tables up to this version. Safe to run again, and side by side."""

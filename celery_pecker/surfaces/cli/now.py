@@ -16,7 +16,7 @@ from rich.text import Text
 
 from celery_pecker.kernel.audit import current_user
 from celery_pecker.kernel.errors import PeckerError
-from celery_pecker.surfaces.cli.context import NO, YES, Context
+from celery_pecker.surfaces.cli.context import NO, YES, Context, number
 from celery_pecker.surfaces.console.exits import interrupted
 from celery_pecker.surfaces.console.rendering import STYLES, visible
 from celery_pecker.surfaces.findings.look import Report, look
@@ -31,13 +31,7 @@ AT_ONCE_US = 1_000_000
 
 @Context.command()
 @click.option("--once", is_flag=True, help="One look, printed, on a terminal too.")
-@click.option(
-    "--every",
-    type=click.FloatRange(0.5, 3_600.0),
-    default=2.0,
-    show_default=True,
-    help="On a terminal: seconds between two looks.",
-)
+@number("--every", 0.5, 3_600.0, "On a terminal: seconds between two looks.", 2.0)
 def now(context: Context, *, once: bool, every: float) -> None:
     """Show what is wrong: causes first, what follows below, and what ends it.
 

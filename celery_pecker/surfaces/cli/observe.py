@@ -10,20 +10,17 @@ from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.observers.app import observers_of
 from celery_pecker.observers.hosts.supervisor import Supervisor
-from celery_pecker.surfaces.cli.context import Context
+from celery_pecker.surfaces.cli.context import Context, number
 
 
 @click.command(cls=CeleryCommand)
 @click.option("--name", help="Of the hosts, beside a number; default this machine.")
-@click.option(
-    "--hosts",
-    type=click.IntRange(1, 100),
-    help="Host processes; default pecker_observers_hosts.",
-)
-@click.option(
+@number("--hosts", 1, 100, "Host processes; default pecker_observers_hosts.")
+@number(
     "--capacity",
-    type=click.IntRange(1, 10_000_000),
-    help="Weights of one host; default pecker_observers_capacity.",
+    1,
+    10_000_000,
+    "Weights of one host; default pecker_observers_capacity.",
 )
 @click.option("--loglevel", default="INFO", show_default=True, help="Of the hosts.")
 @Context.opened

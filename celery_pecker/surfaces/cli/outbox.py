@@ -18,7 +18,7 @@ from celery_pecker.outbox.operations import Which
 from celery_pecker.outbox.overview import OutboxOverview
 from celery_pecker.outbox.refusals import LONGEST_DELAY
 from celery_pecker.outbox.runs.load import MAX_PAUSE, MAX_THREADS, Load
-from celery_pecker.surfaces.cli.context import NO, Context, limited
+from celery_pecker.surfaces.cli.context import NO, Context, limited, number
 from celery_pecker.surfaces.console.rendering import print_figures, print_table
 from celery_pecker.surfaces.views.outbox import MESSAGES, OUTBOX, TASKS
 from celery_pecker.surfaces.views.phrases import plural
@@ -171,11 +171,7 @@ def drop(context: Context, database: Database, /, **which: Any) -> None:
 @in_outbox
 @rows
 @due
-@click.option(
-    "--attempt",
-    type=click.IntRange(0, operations.MAX_ATTEMPT),
-    help="So many attempts count from now on.",
-)
+@number("--attempt", 0, operations.MAX_ATTEMPT, "So many attempts count from now on.")
 @click.option(
     "--ended",
     is_flag=True,

@@ -12,7 +12,7 @@ from rich.text import Text
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.schedules.overview import ORDERS, EntryPage, EntryRow
-from celery_pecker.surfaces.cli.context import Context, plain
+from celery_pecker.surfaces.cli.context import Context, limited, number, plain
 from celery_pecker.surfaces.cli.upcoming import first_after
 from celery_pecker.surfaces.console.context import turns
 from celery_pecker.surfaces.console.exits import YES, interrupted
@@ -28,13 +28,7 @@ SHOWN = 12
 
 @Context.command()
 @click.option("--watch", is_flag=True, help="Show it again and again, until Ctrl-C.")
-@click.option(
-    "--every",
-    type=click.FloatRange(0.1, 3_600),
-    default=1.0,
-    show_default=True,
-    help="With --watch: seconds between two looks.",
-)
+@number("--every", 0.1, 3_600.0, "With --watch: seconds between two looks.", 1.0)
 @click.option(
     "--times", type=click.IntRange(1), help="With --watch: end after so many looks."
 )
@@ -47,13 +41,7 @@ SHOWN = 12
     help="What to sort by; state: trouble first.",
 )
 @click.option("--desc", is_flag=True, help="The other way round.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 1_000),
-    default=100,
-    show_default=True,
-    help="Entries shown at most.",
-)
+@limited
 @click.option("--offset", type=click.IntRange(0), default=0, help="Entries left out.")
 def tasks(  # noqa: PLR0913  # what a table can be asked
     context: Context,

@@ -9,7 +9,7 @@ import click
 from celery_pecker.kernel.errors import UnknownSchedule
 from celery_pecker.schedules.engine.model import NEVER_US, Entry
 from celery_pecker.schedules.overview import EntryRow
-from celery_pecker.surfaces.cli.context import NO, Context, instant
+from celery_pecker.surfaces.cli.context import NO, Context, instant, number
 from celery_pecker.surfaces.cli.stored_schedules import stored_entry
 
 MOST = 10_000
@@ -52,14 +52,7 @@ def slots(entry: Entry | None, row: EntryRow, now_us: int) -> Iterator[int]:
 
 @Context.command("next")
 @click.argument("name")
-@click.option(
-    "-n",
-    "--count",
-    type=click.IntRange(1, MOST),
-    default=5,
-    show_default=True,
-    help="How many slots.",
-)
+@number("--count", 1, MOST, "How many slots.", 5, "-n")
 def next_(context: Context, *, name: str, count: int) -> None:
     """Show when an entry is due next, by the database's clock."""
     entry = context.declared.get(name) or stored_entry(context, name)

@@ -24,6 +24,26 @@ from celery_pecker.surfaces.console.group import subcommand_follows
 WHOLE_LINES = 10_000
 """Characters of a line where no terminal limits it: a pipe gets whole lines."""
 
+
+def number(
+    name: str,
+    least: float,
+    most: float,
+    text: str,
+    default: float | None = None,
+    *short: str,
+) -> Callable[[Any], Any]:
+    """Return the option for a number, which is a whole one where its bounds are."""
+    kind = click.IntRange if isinstance(least, int) else click.FloatRange
+    return click.option(
+        *(*short, name),
+        type=kind(least, most),  # type: ignore[arg-type]  # of the same kind
+        default=default,
+        show_default=default is not None,
+        help=text,
+    )
+
+
 as_json = click.option("--json", is_flag=True, help="For programs: JSON, one document.")
 
 

@@ -60,7 +60,6 @@ Query = Mapping[str, str]
 """What stands behind the question mark of an address; the last of each name."""
 Read = Callable[[Any, Query], "dict[str, Any] | None"]
 """Given a `Source`, or what the page opens instead."""
-Act = Callable[[Source, str, str], "dict[str, Any]"]
 Names = Sequence[str] | None
 """Keys of rows; None: all that the address leaves."""
 Does = Callable[[Any, Names, Query, str], Done]
@@ -96,8 +95,6 @@ class Page:
     """What it shows, as JSON; on a thread. None: there is no such thing (404)."""
     view: View | None = None
     """What it renders, if it is the page of a view."""
-    acts: Mapping[str, Act] = field(default_factory=dict)
-    """Functions called with a source, a name and the user, on a thread."""
     does: Mapping[str, Does] = field(default_factory=dict)
     """What can be done to rows of its view, on a thread."""
     forms: Mapping[str, Form] = field(default_factory=dict)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,6 +21,7 @@ from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.surfaces.flower.pages import PLACE, Page, Query, Source
 from celery_pecker.surfaces.flower.upcoming import Upcoming
+from celery_pecker.surfaces.service.threads import Threads
 
 FRESH = 1.0
 """Seconds for which an answer is used again, for other browsers too."""
@@ -46,7 +46,7 @@ class UnknownDatabase(PeckerError, LookupError):
 
 
 class TooManyWaiting(DatabaseUnavailable):
-    """The database was not even asked: others hang on it."""
+    """The database was not even asked: other questions wait for it already."""
 
 
 @dataclass(slots=True)
@@ -70,9 +70,14 @@ class Lane:
         self._app = app
         self._settings = settings
         self._upcoming = Upcoming(app)
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pecker-flower")
         self._mine = threading.local()
-        self._waiting = 0
+        self.threads = Threads(
+            wait=TURN,
+            threads=THREADS,
+            most=WAITING,
+            refusal=TooManyWaiting,
+            clock=SYSTEM.monotonic,
+        )
 
     async def read(self, call: Call[Answer]) -> Answer:
         """Return the answer, from a connection that may have been dropped meanwhile."""
@@ -88,7 +93,7 @@ class Lane:
                 # The server was restarted since the last question.
                 return call(source)
 
-        return await self.wait(asked)
+        return await self.threads.run(asked)
 
     async def write(self, call: Call[Answer]) -> Answer:
         """Return the answer to what must not be sent twice: over a new connection."""
@@ -98,27 +103,7 @@ class Lane:
             source.database.close()
             return call(source)
 
-        return await self.wait(asked)
-
-    async def wait(self, call: Callable[[], Answer]) -> Answer:
-        """Return what a call returns, when it has had its turn."""
-        if self._waiting >= WAITING:
-            message = f"{WAITING} questions wait for the database already"
-            raise TooManyWaiting(message)
-        until = SYSTEM.monotonic() + TURN
-
-        def turn() -> Answer:
-            if SYSTEM.monotonic() > until:
-                message = f"other questions have hung on the database for {TURN:g} s"
-                raise TooManyWaiting(message)
-            return call()
-
-        self._waiting += 1
-        try:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, turn)
-        finally:
-            self._waiting -= 1
+        return await self.threads.run(asked)
 
     def _source(self) -> Source:
         """Return this thread's own; settings are read here, so that a page tells."""
@@ -164,7 +149,8 @@ class Reader:
 
     async def _read(self, page: Page, query: Query) -> dict[str, Any] | None:
         if page.opens is not None:
-            return await self._main.wait(lambda: page.read(self._open(page), query))
+            call = self._main.threads.run
+            return await call(lambda: page.read(self._open(page), query))
         try:
             lane, places = self._lane(page, query)
         except UnknownDatabase:

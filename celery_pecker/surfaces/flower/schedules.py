@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import tzinfo
@@ -11,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from celery import Celery
 
-from celery_pecker.kernel.clock import SYSTEM, Clock, from_us, to_us
+from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.engine.model import task_id
-from celery_pecker.schedules.overview import ORDERS, EntryRow, Overview, Totals
+from celery_pecker.schedules.overview import ORDERS, EntryRow, Overview
 from celery_pecker.schedules.overview.explain import explain
 from celery_pecker.schedules.overview.model import EntryDetail
 from celery_pecker.schedules.overview.reader import OVERDUE_TIMEOUT
@@ -30,6 +29,7 @@ from celery_pecker.surfaces.flower.stored_schedules import (
     stored_of,
     why_read_only,
 )
+from celery_pecker.surfaces.metrics.measures import LastRead
 from celery_pecker.surfaces.views import schedules as view
 from celery_pecker.surfaces.views.model import Shown
 
@@ -48,39 +48,15 @@ SLOTS = 600
 """In the strip of an entry: ten minutes of a per-second entry."""
 
 
-class LastTotals:
-    """The figures of all entries, read the more rarely the longer that takes.
+@cache
+def totals_of(app: Celery) -> LastRead:
+    """Return the figures of all entries of an app, read the more rarely the longer.
 
     Each row is counted: of 100,000 entries every two seconds for every browser, that
     would be a core of the database.
     """
-
-    def __init__(self, clock: Clock = SYSTEM) -> None:
-        self._clock = clock
-        self._reading = threading.Lock()
-        self._totals: Totals | None = None
-        self._until = 0.0
-
-    def read(self, overview: Overview) -> Totals:
-        """Return figures that are as old as ten readings take, at most."""
-        with self._reading:
-            begun = self._clock.monotonic()
-            if self._totals is None or begun >= self._until:
-                self._totals = overview.totals()
-                ended = self._clock.monotonic()
-                self._until = ended + SPARED * (ended - begun)
-            return self._totals
-
-    def forget(self) -> None:
-        """Forget the stored schedules: the next request reads them again."""
-        self._until = 0.0
-
-
-@cache
-def totals_of(app: Celery) -> LastTotals:
-    """Return the figures of an app; one for all threads."""
     del app
-    return LastTotals()
+    return LastRead(Overview.totals, spared=SPARED)
 
 
 def read_list(source: Source, query: Query) -> dict[str, Any]:
@@ -105,7 +81,7 @@ def read_list(source: Source, query: Query) -> dict[str, Any]:
     ]
     shown = Shown(
         now_us=page.now_us,
-        summary=view.SchedulesSummary(totals_of(source.app).read(overview)),
+        summary=view.SchedulesSummary(totals_of(source.app)(overview)),
         rows={},
         total=page.total,
         size=ROWS,

@@ -315,8 +315,6 @@ class ActView(ScriptView):
         def does(source: Source) -> dict[str, Any]:
             if form is not None:
                 return form.does(source, name, user, fields)
-            if act in page.acts:
-                return page.acts[act](source, name, user)
             done = page.does[act](source, names, query, user)
             message = " ".join([*done.said, *done.refused])
             return {"message": message, "refused": len(done.refused)}
@@ -339,7 +337,7 @@ class ActView(ScriptView):
             names = None if every is True else body.get("names") or [body["name"]]
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             names = act = fields = [None]
-        acts = [*self.page.does, *self.page.acts, *self.page.forms]
+        acts = [*self.page.does, *self.page.forms]
         known = isinstance(act, str) and act in acts
         # A form is of one row.
         if not known or not are_texts([""] if names is None else names):

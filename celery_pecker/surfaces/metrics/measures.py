@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -38,25 +40,33 @@ def families(
         yield family
 
 
+@dataclass
 class LastRead:
-    """What was read, given again for some seconds; for one thread at a time."""
+    """What was read, given again for some seconds; for all threads."""
 
-    def __init__(
-        self, read: Callable[[], Any], fresh: float, *, clock: Clock = SYSTEM
-    ) -> None:
-        self._read = read
-        self._fresh = fresh
-        self._clock = clock
-        self._known: Any = None
-        self._read_at: float | None = None
+    read: Callable[..., Any]
+    fresh: float = 0.0
+    """Seconds for which it is given again."""
+    spared: float = 0.0
+    """So many readings would fit between two: what takes long is read rarely."""
+    clock: Clock = SYSTEM
+    _until: float = -inf
+    _known: Any = None
+    _reading: threading.Lock = field(default_factory=threading.Lock)
 
-    def __call__(self) -> Any:
-        """Return it of now, or of the last seconds."""
-        now = self._clock.monotonic()
-        if self._read_at is None or now - self._read_at >= self._fresh:
-            self._known = self._read()
-            self._read_at = self._clock.monotonic()
-        return self._known
+    def __call__(self, *source: Any) -> Any:
+        """Return it of now, read from a source, or of the last seconds."""
+        with self._reading:
+            begun = self.clock.monotonic()
+            if begun >= self._until:
+                self._known = self.read(*source)
+                ended = self.clock.monotonic()
+                self._until = ended + self.fresh + self.spared * (ended - begun)
+            return self._known
+
+    def forget(self) -> None:
+        """Read it anew when next asked."""
+        self._until = -inf
 
 
 class ReadCollector(Collector):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from celery_pecker.alarms.overview import AlarmsOverview, RuleRow, TargetRow
 from celery_pecker.kernel.clock import to_us
@@ -12,13 +11,12 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.surfaces.views.model import (
     Card,
     Column,
+    Each,
     Figure,
-    Measure,
     Query,
     Shown,
     Table,
     View,
-    each,
 )
 from celery_pecker.surfaces.views.phrases import count, duration, plural
 
@@ -98,40 +96,31 @@ FIGURES = (
     Figure("looked", "Looked at", _looked),
     Figure("waiting", "Waiting notices", _waiting),
 )
-_of_rules = partial(each, "rules", ["rule"])
-_of_targets = partial(each, "targets", ["target"])
+_of_rules = Each("rules", {"rule": "rule"})
+_of_targets = Each("targets", {"target": "target"})
 # A rule has a sample with 0 before it rings: an alert sees the first that does.
 MEASURES = (
-    Measure(
-        "alarms_ringing",
-        "Ringing alarms",
-        _of_rules("ringing"),
-        labels=("rule",),
-    ),
-    Measure(
+    _of_rules("alarms_ringing", "Ringing alarms", "ringing"),
+    _of_rules(
         "alarms_looked_seconds",
         "Since a replica looked by the rule",
-        _of_rules(lambda rule, _: max(rule.looked, 0.0)),
-        labels=("rule",),
+        lambda rule, _: max(rule.looked, 0.0),
     ),
-    Measure(
+    _of_targets(
         "alarm_notices_sent",
         "Notices that the target has taken",
-        _of_targets("sent"),
-        labels=("target",),
+        "sent",
         counter=True,
     ),
-    Measure(
+    _of_targets(
         "alarm_notices_waiting",
         "Notices that the target does not have yet",
-        _of_targets("waiting"),
-        labels=("target",),
+        "waiting",
     ),
-    Measure(
+    _of_targets(
         "alarm_target_failures",
         "How often in a row the target took nothing",
-        _of_targets("failures"),
-        labels=("target",),
+        "failures",
     ),
 )
 ALARMS_TABLE = Table(

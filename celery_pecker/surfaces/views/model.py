@@ -223,37 +223,6 @@ Samples = Iterable[tuple[Sequence[str], float]]
 """Values, each with those of its labels."""
 
 
-def _of_row(field: str) -> Callable[[Any, Any], float | None]:
-    read = attrgetter(field)
-    return lambda row, _: read(row)
-
-
-def each(
-    rows: str | Callable[[Any], Iterable[Any]],
-    labels: Sequence[str],
-    value: str | Callable[[Any, Any], float | None],
-) -> Callable[[Any], Samples]:
-    """Return what gives a sample of each row of a summary, under fields of the row.
-
-    Args:
-        rows: the field of the summary that has them, or what gives them.
-        labels: fields of a row, in the order of the measure's labels.
-        value: a field, or what is called with the row and the summary; None: the row
-            has no sample.
-
-    """
-    rows_of = attrgetter(rows) if isinstance(rows, str) else rows
-    number_of = _of_row(value) if isinstance(value, str) else value
-
-    def samples(summary: Any) -> Samples:
-        for row in rows_of(summary):
-            number = number_of(row, summary)
-            if number is not None:
-                yield [str(getattr(row, label)) for label in labels], number
-
-    return samples
-
-
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A metric: its samples are read from the view's summary."""
@@ -271,6 +240,43 @@ class Measure:
         read = self.samples
         value = (attrgetter(read) if isinstance(read, str) else read)(summary)
         return value if isinstance(value, Iterable) else [((), value or 0.0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """What makes measures that have a sample for each of some rows of a summary."""
+
+    rows: str | Callable[[Any], Iterable[Any]]
+    """The field of the summary that has them, or what gives them."""
+    labels: Mapping[str, str]
+    """Labels, with the field of a row that each of them shows."""
+
+    def __call__(
+        self,
+        name: str,
+        help_: str,
+        value: str | Callable[[Any, Any], float | None],
+        *,
+        counter: bool = False,
+    ) -> Measure:
+        """Return the measure of a field, or of what is called with row and summary.
+
+        A row of which that is None has no sample.
+        """
+        rows_of = attrgetter(self.rows) if isinstance(self.rows, str) else self.rows
+
+        def samples(summary: Any) -> Samples:
+            for row in rows_of(summary):
+                number = (
+                    attrgetter(value)(row)
+                    if isinstance(value, str)
+                    else value(row, summary)
+                )
+                if number is not None:
+                    fields = self.labels.values()
+                    yield [str(getattr(row, field)) for field in fields], number
+
+        return Measure(name, help_, samples, (*self.labels,), counter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from celery_pecker.surfaces.views.model import (
     Act,
     Card,
     Column,
+    Each,
     Figure,
     Filter,
     Measure,
@@ -32,7 +33,6 @@ from celery_pecker.surfaces.views.model import (
     Table,
     Tone,
     View,
-    each,
 )
 from celery_pecker.surfaces.views.phrases import count, duration, plural
 
@@ -256,7 +256,7 @@ def _at(place: str, kind: KindRow) -> int:
     return kind.places[Place(place)]
 
 
-_of_kinds = partial(each, _kinds, ["kind"])
+_of_kinds = Each(_kinds, {"kind": "kind"})
 
 
 def _by_place(summary: ObserversSummary) -> Samples:
@@ -278,17 +278,11 @@ MEASURES = (
         _by_place,
         labels=("kind", "place"),
     ),
-    Measure(
-        "observers_weight",
-        "The sum of their weights",
-        _of_kinds("weight"),
-        labels=("kind",),
-    ),
-    Measure(
+    _of_kinds("observers_weight", "The sum of their weights", "weight"),
+    _of_kinds(
         "observers_moves",
         "How often those that are there have moved to another host",
-        _of_kinds("moves"),
-        labels=("kind",),
+        "moves",
     ),
     Measure("observer_hosts", "Hosts of observers", _by_state, labels=("state",)),
     Measure(

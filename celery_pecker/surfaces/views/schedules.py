@@ -13,6 +13,7 @@ from celery_pecker.surfaces.views.model import (
     Act,
     Card,
     Column,
+    Each,
     Figure,
     Filter,
     Measure,
@@ -21,7 +22,6 @@ from celery_pecker.surfaces.views.model import (
     Table,
     Tone,
     View,
-    each,
 )
 from celery_pecker.surfaces.views.phrases import count, plural, span
 
@@ -136,16 +136,7 @@ def _gauge(name: str, text: str, total: str) -> Measure:
     return Measure(name, text, f"totals.{total}")
 
 
-def _each(
-    name: str,
-    text: str,
-    value: str | Callable[[EntryRow, SchedulesSummary], float | None],
-) -> Measure:
-    counter = name.endswith("missed")
-    samples = each("rows", ["name", "task"], value)
-    return Measure(name, text, samples, ("entry", "name"), counter)
-
-
+_each = Each("rows", {"entry": "name", "name": "task"})
 MEASURES = (
     _gauge("entries", "Entries in the tables", "entries"),
     _gauge("entries_declared", "Entries of living replicas", "declared"),
@@ -202,6 +193,7 @@ MEASURES = (
         "entry_slots_missed",
         "Slots of the entry that passed without a message or run",
         "missed",
+        counter=True,
     ),
     _each(
         "entry_failing",

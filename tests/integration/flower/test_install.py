@@ -219,6 +219,7 @@ def test_flower_goes_on_while_the_database_hangs_and_comes_back(
 FURTHER = """
 from pathlib import Path
 from celery_pecker.flower import Page, register
+from celery_pecker.surfaces.flower.pages import Form
 HERE = Path.cwd()
 (HERE / "templates").mkdir(); (HERE / "static").mkdir()
 (HERE / "static" / "jobs.js").write_text("// jobs")
@@ -228,7 +229,8 @@ HERE = Path.cwd()
 register(Page(
     name="jobs", title="Jobs", url="/jobs", template="jobs.html", folder=HERE,
     read=lambda source, query: {"schema": source.database.schema, **query},
-    acts={"stop": lambda source, name, by: {"message": f"{by} stopped {name}"}},
+    forms={"stop": Form(
+        does=lambda _, name, by, __: {"message": f"{by} stopped {name}"})},
 ))
 """
 

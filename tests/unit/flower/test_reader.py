@@ -64,8 +64,9 @@ class Gate:
 
 
 @pytest.fixture
-def made() -> Reader:
+def made(clock: Clock) -> Reader:
     """Give a reader; nothing here reaches its database."""
+    del clock  # it reads that one
     app = Celery("reader")
     app.conf.pecker_dsn = "postgresql://nobody@localhost/nothing"
     return Reader(app)

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from celery_pecker.kernel.clock import Clock
 from celery_pecker.schedules import Change
-from celery_pecker.schedules.overview import Overview
 from celery_pecker.surfaces.flower.rendering import LONGEST, rows_of
-from celery_pecker.surfaces.flower.schedules import SPARED, LastTotals
+from celery_pecker.surfaces.flower.schedules import SPARED
+from celery_pecker.surfaces.metrics.measures import LastRead
 from celery_pecker.surfaces.views.schedules import CHANGES, compared
 
 AT = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
@@ -76,15 +76,12 @@ class Server:
 def test_figures_that_take_long_are_read_rarely() -> None:
     """As often as ten such readings would fit between two; after an action anew."""
     server = Server()
-    totals = LastTotals(cast("Clock", server))
-
-    def read() -> int:
-        return cast("int", totals.read(cast("Overview", server)))
+    read = LastRead(server.totals, spared=SPARED, clock=cast("Clock", server))
 
     assert [read(), read()] == [1, 1]
     server.now += SPARED - 0.1
     assert read() == 1
     server.now += 0.2
     assert [read(), read()] == [2, 2]
-    totals.forget()
+    read.forget()
     assert read() == 3
