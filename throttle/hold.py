@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from threading import Lock
+from threading import RLock
 from typing import Generic, TypeVar
 
 from throttle.clock import Monotonic, monotonic
@@ -195,7 +195,9 @@ class Hold(Generic[Item]):
         self._max_bytes = max_bytes
         self.bytes = 0
         self._clock = clock
-        self._lock = Lock()
+        self._lock = RLock()
+        """Re-entrant for handlers of signals: a cold shutdown waits in one for an
+        answer of the broker, and holds what comes before it."""
 
     def __len__(self) -> int:
         return len(self._entries)

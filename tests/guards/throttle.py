@@ -22,9 +22,41 @@ GUARDS = (
     # What is counted
     Guard(
         "throttle: a signal waits for the end of a frame that is read",
-        "            stop.append(defer_signals())\n",
-        "            pass\n",
-        "tests/unit/throttle/test_deferral.py",
+        "        reading.enter_context(deferral)\n",
+        "",
+        f"{UNIT}/test_deferral.py",
+    ),
+    Guard(
+        "throttle: a signal does not wait for a frame that has not begun",
+        "        _await_frame(transport)\n",
+        "",
+        f"{UNIT}/test_deferral.py",
+    ),
+    Guard(
+        "throttle: what a handler of a signal sets is deferred, too",
+        "        finally:  # a cold shutdown begins by setting others\n"
+        "            self.watch()\n",
+        "        finally:\n            pass\n",
+        f"{UNIT}/test_deferral.py",
+    ),
+    Guard(
+        "throttle: a handler of a signal may hold what comes",
+        '        self._lock = RLock()\n        """Re-entrant for',
+        "        self._lock = __import__('threading').Lock()\n"
+        '        """Re-entrant for',
+        f"{UNIT}/test_deferral.py",
+    ),
+    Guard(
+        "throttle: a handler of a signal may admit what comes",
+        "        self._lock = RLock()  # of a",
+        "        self._lock = __import__('threading').Lock()  # of a",
+        f"{UNIT}/test_deferral.py",
+    ),
+    Guard(
+        "throttle: a handler of a signal may arm the timer",
+        "        self._arming = RLock()",
+        "        self._arming = __import__('threading').Lock()",
+        f"{UNIT}/test_deferral.py",
     ),
     Guard(
         "throttle: a share is never more than the limit",
@@ -429,9 +461,8 @@ GUARDS = (
     ),
     Guard(
         "throttle: on RabbitMQ a message is confirmed before it is acknowledged",
-        "                mandatory=True,\n            )\n",
-        "                mandatory=True,\n            )\n"
-        "        held.request.acknowledge()\n",
+        "            mandatory=True,\n        )\n",
+        "            mandatory=True,\n        )\n        held.request.acknowledge()\n",
         f"{ON_RABBITMQ}::test_nothing_is_acknowledged_before_it_is_confirmed",
     ),
     Guard(
@@ -454,8 +485,8 @@ GUARDS = (
     ),
     Guard(
         "throttle: a signal waits for the end of a write to RabbitMQ",
-        "        signal.signal(number, wait)\n\n    def stop",
-        "        pass\n\n    def stop",
+        "        with deferral:\n            return write_frame(*args)",
+        "        return write_frame(*args)",
         f"{UNIT}/test_deferral.py",
     ),
     # The service

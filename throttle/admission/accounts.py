@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
-from threading import Lock
+from threading import RLock
 
 from throttle.admission import costs
 from throttle.admission.account import Account, State
@@ -47,7 +47,7 @@ class Accounts:
         now = clock()
         phase = chance() if phase is None else phase
         self._clock = clock
-        self._lock = Lock()
+        self._lock = RLock()  # of a handler of a signal, too: see `hold.Hold`
         self._costs = Costs(costs.PRIOR)
         self._accounts = {
             name: Account(limit, now, phase) for name, limit in limits.items()

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count
-from threading import Lock, RLock
+from threading import RLock
 from typing import Any
 from weakref import WeakSet, ref
 
@@ -249,7 +249,7 @@ class HeldTasks:
         self._accounts = accounts
         self._turn = turn
         self._armed = False
-        self._arming = Lock()
+        self._arming = RLock()  # of a handler of a signal, too: see `Hold`
         self._sending = False
 
     def __len__(self) -> int:

@@ -7,10 +7,12 @@ acknowledged as their confirmations come in with all else that the loop reads.
 from __future__ import annotations
 
 import signal
+import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import amqp
@@ -55,7 +57,7 @@ class AmqpBroker(Broker):
         return _prefetch_is_shared(self._consumer)
 
     def _prepare(self) -> None:
-        read_whole_frames(self._consumer.connection.connection, self._channel)
+        keep_frames_whole(self._consumer.connection.connection, self._channel)
         self._way: Any = None
         """The channel that messages are published by."""
         self._number = 0
@@ -64,8 +66,7 @@ class AmqpBroker(Broker):
         self._refused: dict[str, float] = {}
 
     def _return(self, message: Any) -> None:
-        with signals_deferred():
-            message.reject(requeue=True)
+        message.reject(requeue=True)
 
     def park(self, database: str, held: Sequence[Held]) -> None:
         """Send these to the parking queue; report which arrived."""
@@ -90,12 +91,11 @@ class AmqpBroker(Broker):
         self._number += 1
         self._sent[self._number] = Sent(held, parking)
         # Not `basic_publish`, which may be the one that waits for the confirmation
-        with signals_deferred():
-            way._basic_publish(  # noqa: SLF001
-                amqp.Message(message.body, **properties),
-                routing_key=parking.name,
-                mandatory=True,
-            )
+        way._basic_publish(  # noqa: SLF001
+            amqp.Message(message.body, **properties),
+            routing_key=parking.name,
+            mandatory=True,
+        )
 
     # Confirmations
 
@@ -105,8 +105,7 @@ class AmqpBroker(Broker):
                 self._declared.discard(sent.parking.name)
                 self._callbacks.kept(sent.held)
                 continue
-            with signals_deferred():
-                sent.held.request.acknowledge()
+            sent.held.request.acknowledge()
             self._callbacks.parked(sent.held)
 
     def _refused_by_broker(self, number: int, multiple: bool) -> None:
@@ -258,84 +257,104 @@ class AmqpBroker(Broker):
 # entrant. A handler that runs while this thread is in the writer waits for that lock
 # for ever, and the worker never ends.
 #
-# So with reading: a handler that runs between the header of a frame and its end waits
-# for an answer, and takes the rest of that frame for the next one. From then on no
-# frame is understood, and each answer is waited for in vain: five seconds each on
+# So with reading: a handler that runs between the first octet of a frame and its last
+# waits for an answer, and takes the rest of that frame for the next one. From then on
+# no frame is understood, and each answer is waited for in vain: five seconds each on
 # Celery 5.7.
 WRITING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 
 
-@contextmanager
-def signals_deferred() -> Iterator[None]:
-    """Run handlers of signals that come inside the block when it has ended."""
-    stop = defer_signals()
-    try:
-        yield
-    finally:
-        stop()
+class Deferral:
+    """Run handlers of signals that come inside the block when it has ended.
 
-
-def defer_signals() -> Callable[[], None]:
-    """Have handlers of signals wait; return what ends that, and runs them."""
-    if threading.current_thread() is not threading.main_thread():
-        return lambda: None  # handlers run on the main thread
-    came: list[int] = []
-
-    def wait(number: int, frame: Any) -> None:
-        del frame
-        came.append(number)
-
-    handlers = {number: signal.getsignal(number) for number in WRITING}
-    ours = {number: one for number, one in handlers.items() if callable(one)}
-    for number in ours:
-        signal.signal(number, wait)
-
-    def stop() -> None:
-        for number, before in ours.items():
-            signal.signal(number, before)
-        for one in came:
-            signal.raise_signal(one)
-
-    return stop
-
-
-def read_whole_frames(connection: Any, channel: Any) -> None:
-    """Have py-amqp take in each frame that has begun before a handler runs.
-
-    Not until a task that a solo pool runs for it has ended: what the frame brings to
-    the channel is dispatched with handlers running again.
+    On other threads than the main one, which runs all handlers, it does nothing.
     """
-    transport, stop = connection.transport, list[Callable[[], None]]()
-    read_frame, read = transport.read_frame, transport._read  # noqa: SLF001
+
+    def __init__(self) -> None:
+        self._blocks = 0
+        self._came: list[int] = []
+
+    def watch(self) -> None:
+        """Stand before the handlers that there are, and before those that they set."""
+        for number in WRITING if _on_main_thread() else ():
+            before = signal.getsignal(number)
+            ours = isinstance(before, partial) and before.func == self._handle
+            if callable(before) and not ours:
+                signal.signal(number, partial(self._handle, before))
+
+    def _handle(self, before: Callable[..., object], number: int, frame: Any) -> None:
+        if self._blocks:
+            self._came.append(number)
+            return
+        try:
+            before(number, frame)
+        finally:  # a cold shutdown begins by setting others
+            self.watch()
+
+    def __enter__(self) -> None:
+        self._blocks += _on_main_thread()
+
+    def __exit__(self, *_: object) -> None:
+        self._blocks -= _on_main_thread()
+        while self._came and not self._blocks and _on_main_thread():
+            signal.raise_signal(self._came.pop(0))
+
+
+deferral = Deferral()
+
+
+def _on_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def keep_frames_whole(connection: Any, channel: Any) -> None:
+    """Have py-amqp read and write each frame to its end before a handler runs.
+
+    What a frame brings to the channel is dispatched with handlers running again: on a
+    solo pool that is a whole task.
+    """
+    transport, reading = connection.transport, ExitStack()
+    read_frame, write_frame = transport.read_frame, connection.frame_writer
     take, dispatch = connection.on_inbound_frame, channel.dispatch_method
 
-    def release() -> None:
-        if stop:
-            stop.pop()()
-
-    def read_part(size: int, initial: bool = False, **options: Any) -> bytes:
-        octets: bytes = read(size, initial, **options)
-        if initial:  # the header: it may be waited for, and signals meanwhile
-            stop.append(defer_signals())
-        return octets
-
     def read_whole(*args: Any, **options: Any) -> Any:
+        _await_frame(transport)
+        reading.enter_context(deferral)
         try:
             return read_frame(*args, **options)
         except BaseException:
-            release()
+            reading.close()
             raise
 
     def take_whole(frame: Any) -> Any:
         try:
             return take(frame)
         finally:
-            release()
+            reading.close()
 
     def dispatch_released(*args: Any) -> Any:
-        release()
+        reading.close()
         return dispatch(*args)
 
-    transport._read, transport.read_frame = read_part, read_whole  # noqa: SLF001
+    def write_whole(*args: Any) -> Any:
+        with deferral:
+            return write_frame(*args)
+
+    transport.read_frame, connection.frame_writer = read_whole, write_whole
     connection.on_inbound_frame = take_whole
     channel.dispatch_method = dispatch_released
+    deferral.watch()
+
+
+def _await_frame(transport: Any) -> None:
+    """Wait, as the read that follows would, until it has something to read.
+
+    Raises:
+        TimeoutError: Nothing came in the socket's time.
+    """
+    sock = transport.sock
+    buffered = transport._read_buffer or getattr(sock, "pending", int)()  # noqa: SLF001
+    if sock is not None and not buffered:
+        # The class's own, as those of TLS refuse to look without taking
+        with suppress(BlockingIOError, ConnectionError):  # the read meets it again
+            socket.socket.recv(sock, 1, socket.MSG_PEEK)
