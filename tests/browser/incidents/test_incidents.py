@@ -16,7 +16,6 @@ from tests.browser.screen import NOT_YET, Screen
 pytestmark = [
     # Four minutes for one browser: nightly, and whoever changes what Now finds
     pytest.mark.soak,
-    pytest.mark.timeout(180),
     pytest.mark.xdist_group("incidents"),  # one app for all of them
 ]
 FIRST_SCREEN = """
