@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import attrgetter
+from functools import reduce
+from operator import attrgetter, or_
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -67,9 +68,19 @@ def kept(query: Any) -> str:
 class OneOutboxMixin:
     """Lists and pages of the outbox that the address chooses."""
 
+    search_fields: tuple[str, ...]
+
     def alias(self, request: Any) -> str:
         """Return the alias of the outbox's database."""
         return databases.outboxes()[chosen(request.GET)]
+
+    def get_search_results(
+        self, request: Any, queryset: Any, search_term: str
+    ) -> tuple[Any, bool]:
+        """Return the rows of an id or key: whole, since a key may have blanks."""
+        term = search_term.replace("\0", "").strip()
+        whole = [Q(**{field: term}) for field in self.search_fields]
+        return (queryset.filter(reduce(or_, whole)) if term else queryset), False
 
 
 class OutboxFilter(admin.SimpleListFilter):
@@ -80,7 +91,6 @@ class OutboxFilter(admin.SimpleListFilter):
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
         """Return the names of the outboxes."""
-        del request, model_admin
         return [(name, name) for name in databases.outboxes()]
 
     def has_output(self) -> bool:
@@ -99,7 +109,6 @@ class OutboxFilter(admin.SimpleListFilter):
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         """Return the rows: they come from the outbox already."""
-        del request
         return queryset
 
 
@@ -133,7 +142,6 @@ class StateFilter(WordFilter):
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         """Return the messages in the state; parked ones have an index."""
-        del request
         if self.value() is None:
             return queryset
         if self.value() == "parked":
@@ -185,16 +193,6 @@ class OutboxMessageAdmin(OneOutboxMixin, ReadOnlyAdmin):
         keys = [*tried.values_list("pk", flat=True)[:most]]
         untried = asked.filter(Q(attempt__isnull=True) | Q(attempt=0)).order_by("id")
         return [*keys, *untried.values_list("pk", flat=True)[: most - len(keys)]]
-
-    def get_search_results(
-        self, request: Any, queryset: Any, search_term: str
-    ) -> tuple[Any, bool]:
-        """Return the messages of an id or key: whole, since a key may have blanks."""
-        del request
-        term = search_term.replace("\0", "").strip()
-        if not term:
-            return queryset, False
-        return queryset.filter(Q(task_id=term) | Q(dedupe_key=term)), False
 
     def summary(self, request: Any) -> OutboxSummary:
         """Return the counts of all tasks; read once for a page."""
@@ -249,11 +247,3 @@ class OutboxDoneAdmin(OneOutboxMixin, ReadOnlyAdmin):
     search_help_text = "The id of a task, as a whole"
     window_order = ("-number",)
     fields = readonly_fields = ("number", *list_display)
-
-    def get_search_results(
-        self, request: Any, queryset: Any, search_term: str
-    ) -> tuple[Any, bool]:
-        """Return what was done of a task's id."""
-        del request
-        term = search_term.replace("\0", "").strip()
-        return (queryset.filter(task_id=term) if term else queryset), False

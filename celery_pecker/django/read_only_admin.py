@@ -45,7 +45,6 @@ class WordFilter(admin.SimpleListFilter):
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
         """Return the words."""
-        del request, model_admin
         return [(word, word) for word in self.words]
 
 
@@ -67,7 +66,6 @@ class TaskFilter(admin.SimpleListFilter):
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         """Return the rows of the task."""
-        del request
         return queryset.filter(task=self.value()) if self.value() else queryset
 
 
@@ -103,7 +101,6 @@ class Bounded(admin.ModelAdmin):
 
     def alias(self, request: Any) -> str:
         """Return the alias of the database that a request is about."""
-        del request
         return databases.alias()
 
     def tables(self, request: Any) -> Alias:
@@ -116,7 +113,6 @@ class Bounded(admin.ModelAdmin):
 
     def get_changelist(self, request: Any, **kwargs: Any) -> type[ChangeList]:
         """Return the class of the list."""
-        del request, kwargs
         return Window
 
     def changelist_view(self, request: Any, extra_context: Any = None) -> Any:
@@ -156,17 +152,8 @@ class ReadOnlyAdmin(Bounded):
 
     actions = None
 
-    def has_add_permission(self, request: Any) -> bool:
+    def has_add_permission(self, request: Any, obj: Any = None) -> bool:
         """Return False: the page is read-only."""
-        del request
         return False
 
-    def has_change_permission(self, request: Any, obj: Any = None) -> bool:
-        """Return False: the page is read-only."""
-        del request, obj
-        return False
-
-    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:
-        """Return False: the page is read-only."""
-        del request, obj
-        return False
+    has_change_permission = has_delete_permission = has_add_permission

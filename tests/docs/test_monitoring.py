@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.surfaces.metrics import register
+from celery_pecker.surfaces.metrics import TableCollector
 from celery_pecker.surfaces.metrics.server import ProcessMetrics
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -28,7 +28,8 @@ def existing(dsn: str) -> set[str]:
     """Return every metric that is told, without endings."""
     registry = CollectorRegistry()
     metrics = ProcessMetrics(registry, hostname="here")
-    read = register(Settings(dsn=dsn, app="shop"), registry)
+    read = TableCollector(Settings(dsn=dsn, app="shop"))
+    registry.register(read)
     try:
         return {family.name for family in registry.collect()}
     finally:

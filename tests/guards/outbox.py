@@ -481,14 +481,8 @@ GUARDS = (
     ),
     Guard(
         "django: nobody deletes in the admin",
-        "    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:\n"
-        '        """Return False: the page is read-only."""\n'
-        "        del request, obj\n"
-        "        return False\n",
-        "    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:\n"
-        '        """Say yes."""\n'
-        "        del request, obj\n"
-        "        return True\n",
+        "has_change_permission = has_delete_permission = has_add_permission",
+        "has_change_permission = has_add_permission",
         f"{ADMIN}::test_nothing_can_be_added_changed_or_deleted",
     ),
     Guard(

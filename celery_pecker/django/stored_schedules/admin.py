@@ -12,11 +12,12 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, F, Q
-from django.http import HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
+from django.views.decorators.http import require_POST
 
 from celery_pecker.django import databases
 from celery_pecker.django.models import Schedule, ScheduleChange
@@ -124,7 +125,6 @@ class KindFilter(WordFilter):
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         """Return the schedules of the kind."""
-        del request
         return (
             queryset.filter(schedule__has_key=self.value())
             if self.value()
@@ -201,7 +201,6 @@ class ScheduleAdmin(Bounded):
 
     def tasks(self, request: Any) -> list[str]:
         """Return the names of tasks that are stored, in order."""
-        del request
         stored = Schedule.objects.using(databases.alias())
         stored = stored.filter(removed_at__isnull=True)
         names = stored.order_by("task").values_list("task", flat=True).distinct()
@@ -302,17 +301,18 @@ class ScheduleAdmin(Bounded):
     def get_urls(self) -> list[Any]:
         """Return the addresses of the model, and those of preview and buttons."""
         name = f"{self.opts.app_label}_{self.opts.model_name}"
-        view = self.admin_site.admin_view
+
+        def posted(view: Any) -> Any:
+            return self.admin_site.admin_view(require_POST(view))
+
         ours = [
-            path("preview/", view(self.preview_view), name=f"{name}_preview"),
-            path("<path:object_id>/act/", view(self.act_view), name=f"{name}_act"),
+            path("preview/", posted(self.preview_view), name=f"{name}_preview"),
+            path("<path:object_id>/act/", posted(self.act_view), name=f"{name}_act"),
         ]
         return [*ours, *super().get_urls()]
 
     def preview_view(self, request: Any) -> Any:
         """Show what a form would do: the next runs, or what is wrong."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         if not (
             self.has_add_permission(request) or self.has_change_permission(request)
         ):
@@ -325,8 +325,6 @@ class ScheduleAdmin(Bounded):
 
     def act_view(self, request: Any, object_id: str) -> Any:
         """Do what a button of the page of a schedule says, and show the page again."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         if not self.has_change_permission(request):
             raise PermissionDenied
         name, word = unquote(object_id), request.POST.get("act", "")

@@ -29,11 +29,6 @@ def _schedules(app: Celery) -> Schedules:
     return Schedules(app)
 
 
-@cache
-def _reading(app: Celery) -> Reading:
-    return Reading(_schedules(app).timings)
-
-
 def schedules() -> Schedules:
     """Return the stored schedules of the project's Celery app.
 
@@ -45,7 +40,7 @@ def schedules() -> Schedules:
 
 def reading() -> Reading:
     """Return what reads their rows."""
-    return _reading(project.celery_app())
+    return Reading(schedules().timings)
 
 
 class Store:

@@ -101,6 +101,16 @@ class Entry:
             return self.recurrence.next(last_us, now_us)
         return last_us + (self.period_us or NEVER_US)
 
+    def after(self, last_us: int, now_us: int) -> int | None:
+        """Return the first slot after the last; None: there is none, or none is known.
+
+        Of a schedule that can only be asked whether it is due now none is known.
+        """
+        if self.recurrence is not None and self.recurrence.is_polled:
+            return None
+        due_us = self.next(last_us, now_us)
+        return due_us if due_us < NEVER_US else None
+
 
 @dataclass(slots=True, kw_only=True)
 class Slot:

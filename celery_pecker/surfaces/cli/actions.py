@@ -14,22 +14,15 @@ from celery_pecker.surfaces.cli.context import NO, UNKNOWN, Context, instant, nu
 from celery_pecker.surfaces.console.database_context import acting
 from celery_pecker.surfaces.console.exits import interrupted
 from celery_pecker.surfaces.findings.timeouts import bounded
-from celery_pecker.surfaces.views.schedules import PAUSE, RESUME, RUN
+from celery_pecker.surfaces.views.schedules import PAUSE, RESUME, RUN, SLOTS
 
 LOOK = 0.2
 """Seconds between two looks at what became of a run."""
 GOOD = {"succeeded", "published"}
-BAD = {
-    "failed",
-    "failed_to_send",
-    "lost",
-    "misfired",
-    "missed",
-    "overrun",
-    "refused_late",
-    "refused_overtaken",
-    "refused_unknown",
-}
+WRONG = {"bad", "missed", "refused"}
+"""Shapes of states in which no run comes any more."""
+BAD = {one for one, shape in SLOTS.states.items() if shape in WRONG}
+BAD.remove("refused_repeated")  # the run that was there before may end well
 
 
 @Context.command()

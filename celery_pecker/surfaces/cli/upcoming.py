@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from celery_pecker.kernel.errors import UnknownSchedule
-from celery_pecker.schedules.engine.model import NEVER_US, Entry
+from celery_pecker.schedules.engine.model import Entry
 from celery_pecker.schedules.overview import EntryRow
 from celery_pecker.surfaces.cli.context import NO, Context, instant, number
 from celery_pecker.surfaces.cli.stored_schedules import stored_entry
@@ -21,14 +21,7 @@ def first_after(entry: Entry | None, row: EntryRow, now_us: int) -> int | None:
     What this code declares counts; the tables say the period of grids that other code
     declares.
     """
-    if entry is None:
-        return row.next_us
-    if entry.period_us is not None:
-        return row.last_us + entry.period_us
-    if entry.recurrence is None or entry.recurrence.is_polled:
-        return None
-    due_us = entry.recurrence.next(row.last_us, now_us)
-    return due_us if due_us < NEVER_US else None
+    return row.next_us if entry is None else entry.after(row.last_us, now_us)
 
 
 def slots(entry: Entry | None, row: EntryRow, now_us: int) -> Iterator[int]:
@@ -42,12 +35,9 @@ def slots(entry: Entry | None, row: EntryRow, now_us: int) -> Iterator[int]:
         yield due_us
         if period_us is not None:
             due_us += period_us
-            continue
-        if entry is None or entry.recurrence is None:
-            return
-        before_us, due_us = due_us, entry.recurrence.next(due_us, now_us)
-        if not before_us < due_us < NEVER_US:
-            return
+        else:
+            after_us = None if entry is None else entry.after(due_us, now_us)
+            due_us = after_us if after_us and after_us > due_us else None
 
 
 @Context.command("next")

@@ -40,13 +40,8 @@ def overdue(
         if row is None:
             late.append(Overdue(name=name, overdue_us=None))
             continue
-        if entry.period_us is not None:
-            due_us = row.executed_us + entry.period_us
-        elif entry.recurrence is not None and not entry.recurrence.is_polled:
-            due_us = entry.recurrence.next(row.executed_us, now_us)
-        else:
-            continue
-        if now_us - due_us > within_us:
+        due_us = entry.after(row.executed_us, now_us)
+        if due_us is not None and now_us - due_us > within_us:
             late.append(Overdue(name=name, overdue_us=now_us - due_us))
     late.sort(key=lambda one: (one.overdue_us is not None, -(one.overdue_us or 0)))
     return late

@@ -205,10 +205,10 @@ def _entries(project: Project) -> Iterator[Finding]:
             "set it again: celery -A proj pecker set",
             opens=TROUBLE,
         )
-    if totals.paused:
-        names = [
-            name for (name,) in project.database.run("list_paused", now=None, most=MOST)
-        ]
+    paused = project.database.run("list_paused", now=None, most=MOST)
+    # What no code declares any more is counted as paused, and is not to be resumed.
+    if totals.paused and paused:
+        names = [name for (name,) in paused]
         yield warn(
             "paused",
             f"{plural(len(names), 'entry is', 'entries are')} paused, and not run:"

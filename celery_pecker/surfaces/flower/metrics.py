@@ -14,7 +14,7 @@ from functools import cache, partial
 
 from celery import Celery
 from flower.views.monitor import Metrics
-from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client import REGISTRY
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
@@ -23,7 +23,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.app import settings_of
 from celery_pecker.surfaces.flower.pages import Page, registered
-from celery_pecker.surfaces.metrics import TableCollector, register
+from celery_pecker.surfaces.metrics import TableCollector
 from celery_pecker.surfaces.metrics.tables import up
 
 READ_TIMEOUT = 3.0
@@ -84,9 +84,8 @@ class Figures(Collector):
         try:
             if self._tables is None:
                 settings = Settings.read(self._app.conf, main=self._app.main)
-                self._tables = register(
-                    settings, CollectorRegistry(), settings_of(self._app, settings)
-                )
+                outboxes = settings_of(self._app, settings)
+                self._tables = TableCollector(settings, outboxes)
             return tuple(self._tables.collect())
         except Misconfigured:
             return (up(False),)

@@ -7,18 +7,14 @@ Flower with older code than theirs shows none instead of another instant.
 
 from __future__ import annotations
 
-import logging
 import threading
 from functools import cached_property
 
 from celery import Celery
 
 from celery_pecker.kernel import user_code
-from celery_pecker.schedules.declarations import BeatSchedule
-from celery_pecker.schedules.engine.model import NEVER_US, Recurrence
-from celery_pecker.schedules.recurrence import described, period_us, recurrence
-
-logger = logging.getLogger(__name__)
+from celery_pecker.schedules.declarations import BeatSchedule, entries
+from celery_pecker.schedules.engine.model import Entry
 
 
 class Upcoming:
@@ -33,25 +29,17 @@ class Upcoming:
     ) -> int | None:
         """Return the slot after the last, or None if this code cannot tell."""
         with self._turn:  # a schedule's "now" is pinned while it is asked
-            known, recurs = self._schedules.get(name, ("", None))
-            if recurs is None or recurs.is_polled or known != schedule:
+            known = self._entries.get(name)
+            if known is None or known.described != schedule:
                 return None
-            due_us = recurs.next(last_us, now_us)
-            return due_us if due_us < NEVER_US else None
+            return known.after(last_us, now_us)
 
     @cached_property
-    def _schedules(self) -> dict[str, tuple[str, Recurrence]]:
-        none: dict[str, tuple[str, Recurrence]] = {}
+    def _entries(self) -> dict[str, Entry]:
+        none: dict[str, Entry] = {}
         return user_code.call("reading beat_schedule for Flower", none, self._read)
 
-    def _read(self) -> dict[str, tuple[str, Recurrence]]:
-        beat_schedule = BeatSchedule(app=self._app, lazy=True)
-        beat_schedule.setup_schedule()
-        return {
-            name: (
-                described(entry.schedule),
-                recurrence(entry.schedule, self._app, name),
-            )
-            for name, entry in beat_schedule.schedule.items()
-            if period_us(entry.schedule) is None
-        }
+    def _read(self) -> dict[str, Entry]:
+        declared = BeatSchedule(self._app).schedule
+        made = entries(declared, self._app, conf=self._app.conf)
+        return {entry.name: entry for entry in made}

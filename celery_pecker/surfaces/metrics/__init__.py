@@ -1,7 +1,7 @@
 """Figures for Prometheus: those of the tables, and what this process did.
 
     tables    the same from each process: entries, overdue, paused, missed, replicas.
-              On our own port and on Flower's ``/metrics`` (`register`)
+              On our own port and on Flower's ``/metrics`` (`TableCollector`)
     process   of the scheduler or worker that answers: wake-ups, slots, lateness, runs.
               On our own port only
     measures  measures of views as figures, of other packages too
@@ -24,7 +24,7 @@ from celery_pecker.kernel.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from celery_pecker.surfaces.metrics.server import Server
-    from celery_pecker.surfaces.metrics.tables import TableCollector, register
+    from celery_pecker.surfaces.metrics.tables import TableCollector
 
 if find_spec("prometheus_client") is None:
     message = (
@@ -34,9 +34,9 @@ if find_spec("prometheus_client") is None:
     )
     raise Misconfigured(message)
 
-__all__ = ["Server", "TableCollector", "register"]
+__all__ = ["Server", "TableCollector"]
 # Figures of other packages need neither our tables nor our port.
 __getattr__, __dir__ = lazy_names(
     globals(),
-    {"server": ("Server",), "tables": ("TableCollector", "register")},
+    {"server": ("Server",), "tables": ("TableCollector",)},
 )

@@ -24,7 +24,7 @@ from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules.overview import Overview
-from celery_pecker.surfaces.metrics.tables import register
+from celery_pecker.surfaces.metrics.tables import TableCollector
 
 logger = logging.getLogger(__name__)
 
@@ -133,7 +133,8 @@ class Server:
         self._alive = alive
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        self._tables = register(settings, self._registry, outboxes)
+        self._tables = TableCollector(settings, outboxes)
+        self._registry.register(self._tables)
         self._process = ProcessMetrics(self._registry, hostname=hostname)
         self._closed = threading.Event()
         self._change = threading.Lock()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from celery_pecker.alarms.overview import AlarmsOverview
@@ -77,21 +74,17 @@ FRESH = 1.0
 OBSERVERS_FRESH = 5.0
 """The same of observers: counting them reads the whole table."""
 
-logger = logging.getLogger(__name__)
-
-_registered: dict[tuple[str, str], TableCollector] = {}
-_registering = threading.Lock()
-
 
 class TableCollector(ReadCollector):
     """A collector over the tables; may be asked by several threads at once.
 
     While PostgreSQL is away ``celery_pecker_up`` is 0 and there are no other figures: a
-    figure that may be hours old is worse than none.
+    figure that may be hours old is worse than none. `outboxes` are the settings of each
+    outbox by its name; by default the one in the same schema.
     """
 
     def __init__(
-        self, settings: Settings, outboxes: Mapping[str, Settings] | None
+        self, settings: Settings, outboxes: Mapping[str, Settings] | None = None
     ) -> None:
         database = Database.of(settings, role="metrics")
         seldom = LastRead(ObserversOverview(database).summary, OBSERVERS_FRESH)
@@ -132,40 +125,6 @@ class TableCollector(ReadCollector):
         few = totals.entries <= MOST_SERIES
         rows = self._overview.page(limit=MOST_SERIES).rows if few else []
         return schedules.SchedulesSummary(totals, rows)
-
-
-def register(
-    settings: Settings,
-    registry: CollectorRegistry = REGISTRY,
-    outboxes: Mapping[str, Settings] | None = None,
-) -> TableCollector:
-    """Register the figures of the tables; idempotent.
-
-    `outboxes` are the settings of each outbox by its name; by default the one in the
-    same schema.
-
-    The registry is Prometheus' own one by default: that of the process' own
-    figures. It has one schema: figures of two would have the same names, which
-    Prometheus refuses.
-    """
-    if registry is not REGISTRY:
-        made = TableCollector(settings, outboxes)
-        registry.register(made)
-        return made
-    key = (settings.dsn, settings.schema)
-    with _registering:
-        known = _registered.get(key)
-        if known is None:
-            known = _registered[key] = TableCollector(settings, outboxes)
-            if len(_registered) == 1:
-                registry.register(known)
-            else:
-                logger.warning(
-                    "pecker: no metrics of schema %s here: those of another app have"
-                    " the same names; give each app a Flower of its own",
-                    settings.schema,
-                )
-    return known
 
 
 def up(read: bool) -> Metric:

@@ -4,12 +4,12 @@ pecker.grid = (function () {
 
     const {el, count} = pecker;
     const LETTERS = "abcdefghij";
-    // Of each letter: a colour of pecker.css, how strong, and a mark where there is room.
+    // Of each letter: a colour of pecker.css, how strong, and the mark of a slot where there is room.
     const LOOKS = {
         a: ["--p-done", 1, ""], b: ["--p-idle", .22, ""], c: ["--p-idle", .55, ""],
-        d: ["--p-calm", .5, ""], e: ["--p-calm", 1, "play"], f: ["--p-slow", .7, "dash"],
-        g: ["--p-slow", 1, "dash"], h: ["--p-refused", 1, "dash"], i: ["--p-bad", 1, "cross"],
-        j: ["--bs-body-color", .85, "cross"],
+        d: ["--p-calm", .5, ""], e: ["--p-calm", 1, "running"], f: ["--p-slow", .7, "missed"],
+        g: ["--p-slow", 1, "missed"], h: ["--p-refused", 1, "missed"], i: ["--p-bad", 1, "bad"],
+        j: ["--bs-body-color", .85, "bad"],
     };
     const DIM = .12;
 
@@ -38,7 +38,8 @@ pecker.grid = (function () {
 
     function colours(canvas) {
         const style = getComputedStyle(canvas);
-        return [...LETTERS].map(letter => [style.getPropertyValue(LOOKS[letter][0]).trim() || "#888", LOOKS[letter][1], LOOKS[letter][2]]);
+        return Object.values(LOOKS).map(([name, strong, kind]) => [style.getPropertyValue(name).trim() || "#888", strong,
+            kind && new Path2D(pecker.pictures.KINDS[kind][1])]);
     }
 
     // A grid; `point(number, letter)` gets what lies under the pointer, `choose(number)` what was clicked.
@@ -50,10 +51,8 @@ pecker.grid = (function () {
         function show(lists, sharing, picked, kept) {
             const key = JSON.stringify([lists, sharing, picked, kept]);
             if (key === drawn) { return; }
-            if (!drawn || drawn !== key) {
-                lines = lists.map(([first, compact]) => ({first, codes: parse(compact)}));
-                places = lines.reduce((sum, line) => sum + line.codes.length, 0);
-            }
+            lines = lists.map(([first, compact]) => ({first, codes: parse(compact)}));
+            places = lines.reduce((sum, line) => sum + line.codes.length, 0);
             [drawn, per, chosen, only] = [key, sharing, picked, kept];
             canvas.setAttribute("aria-label", `${label}: ${count(places)} places; arrow keys move, Enter shows one`);
             draw();
@@ -98,26 +97,12 @@ pecker.grid = (function () {
         }
 
         function sign(pen, shape, x, y, side, colour) {
-            const part = (left, top, wide, high) => pen.fillRect(x + left * side, y + top * side, wide * side, high * side);
+            pen.save();
             pen.fillStyle = colour;
-            if (shape === "dash") { part(.2, .42, .6, .16); }
-            if (shape === "play" || shape === "cross") {
-                pen.beginPath();
-                if (shape === "play") {
-                    pen.moveTo(x + .34 * side, y + .22 * side);
-                    pen.lineTo(x + .8 * side, y + .5 * side);
-                    pen.lineTo(x + .34 * side, y + .78 * side);
-                    pen.fill();
-                } else {
-                    pen.moveTo(x + .25 * side, y + .25 * side);
-                    pen.lineTo(x + .75 * side, y + .75 * side);
-                    pen.moveTo(x + .75 * side, y + .25 * side);
-                    pen.lineTo(x + .25 * side, y + .75 * side);
-                    pen.strokeStyle = colour;
-                    pen.lineWidth = Math.max(side / 7, 1);
-                    pen.stroke();
-                }
-            }
+            pen.translate(x, y);
+            pen.scale(side, side);
+            pen.fill(shape);
+            pen.restore();
         }
 
         // The first shard of a place and the letter of it; null where there is none.

@@ -6,14 +6,15 @@ import psycopg
 from prometheus_client import CollectorRegistry
 
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.surfaces.metrics import register
+from celery_pecker.surfaces.metrics import TableCollector
 from tests.integration.cli.test_alarms import RINGS
 
 
 def read(dsn: str) -> dict[tuple[str, ...], float]:
     """Return the figures of alarms by name and label."""
     registry = CollectorRegistry()
-    collector = register(Settings(dsn=dsn, app="shop"), registry)
+    collector = TableCollector(Settings(dsn=dsn, app="shop"))
+    registry.register(collector)
     try:
         return {
             (sample.name.removeprefix("celery_pecker_"), *sample.labels.values()): (

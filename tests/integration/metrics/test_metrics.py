@@ -25,7 +25,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules.history import Recorder, Report
 from celery_pecker.schedules.overview import Overview
-from celery_pecker.surfaces.metrics import Server, register
+from celery_pecker.surfaces.metrics import Server, TableCollector
 from celery_pecker.surfaces.metrics.tables import MOST_SERIES
 from celery_pecker.testing import eventually, free_port
 from celery_pecker.testing.manual import ManualClock, ManualPecker
@@ -65,7 +65,8 @@ def run_for(app: Celery, dsn: str, seconds: float) -> None:
 def scrape(settings: Settings) -> Samples:
     """Return what a registry of its own tells of the tables."""
     registry = CollectorRegistry()
-    tables = register(settings, registry)
+    tables = TableCollector(settings)
+    registry.register(tables)
     try:
         return samples(generate_latest(registry).decode())
     finally:
@@ -292,36 +293,12 @@ def test_scrapes_that_come_together_tell_the_same(
     """Who comes while the first one reads the tables is not told of an outage."""
     for _ in range(5):
         registry = CollectorRegistry()
-        tables = register(settings, registry)
+        tables = TableCollector(settings)
+        registry.register(tables)
         with ThreadPoolExecutor(8) as threads:
             told = [*threads.map(generate_latest, [registry] * 8)]
         assert {samples(one.decode())["celery_pecker_up"][()] for one in told} == {1}
         tables.close()
-
-
-def test_one_registry_tells_of_one_app(
-    settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Flower's: two figures of one name would make Prometheus refuse all of them."""
-    code = (
-        "from dataclasses import replace; from tests.told import told\n"
-        "from celery_pecker.surfaces.metrics import register\n"
-        "from celery_pecker.kernel.settings import Settings\n"
-        "from prometheus_client import generate_latest\n"
-        "one = Settings(dsn=told()[0], app='shop')\n"
-        "assert register(one) is register(one)\n"
-        "register(replace(one, schema='other'))\n"
-        "print(generate_latest().decode().count('# TYPE celery_pecker_up '))\n"
-    )
-    said = subprocess.run(
-        [sys.executable, "-c", code],
-        env=telling(settings.dsn),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert said.stdout == "1\n", said.stderr
-    assert "no metrics of schema other" in said.stderr
 
 
 def test_without_the_library_the_extra_is_named() -> None:

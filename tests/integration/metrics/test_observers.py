@@ -9,7 +9,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.observers.model import CountRow, Place
 from celery_pecker.observers.overview import ObserversOverview, Which, summed, totals
-from celery_pecker.surfaces.metrics import register, tables
+from celery_pecker.surfaces.metrics import TableCollector, tables
 from celery_pecker.surfaces.metrics.measures import LastRead, families
 from celery_pecker.surfaces.views import observers
 from celery_pecker.testing.manual import ManualClock
@@ -19,7 +19,8 @@ from tests.integration.cli.observer_rows import write_observers
 def read(dsn: str) -> dict[tuple[str, ...], float]:
     """Return the figures of observers by name and labels."""
     registry = CollectorRegistry()
-    collector = register(Settings(dsn=dsn, app="shop"), registry)
+    collector = TableCollector(Settings(dsn=dsn, app="shop"))
+    registry.register(collector)
     try:
         return {
             (sample.name.removeprefix("celery_pecker_"), *sample.labels.values()): (

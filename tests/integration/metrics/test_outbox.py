@@ -6,7 +6,7 @@ import psycopg
 from prometheus_client import CollectorRegistry
 
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.surfaces.metrics import register
+from celery_pecker.surfaces.metrics import TableCollector
 from tests.integration.outbox_relay.rows import record
 
 RELAY = (
@@ -33,7 +33,8 @@ def test_each_outbox_is_told_of(dsn: str) -> None:
     here = Settings(dsn=dsn, app="shop")
     gone = Settings(dsn="postgresql://127.0.0.1:1/nowhere", app="shop")
     registry = CollectorRegistry()
-    read = register(here, registry, {"default": here, "eu": gone})
+    read = TableCollector(here, {"default": here, "eu": gone})
+    registry.register(read)
     found = {
         (sample.name, sample.labels.get("outbox")): sample.value
         for family in registry.collect()

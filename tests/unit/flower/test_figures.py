@@ -31,7 +31,7 @@ def test_a_database_that_hangs_holds_up_no_scrape(
 ) -> None:
     """It is told as away after a while; one reading goes on, and is told when done."""
     tables = Tables()
-    monkeypatch.setattr(metrics, "register", lambda *_: tables)
+    monkeypatch.setattr(metrics, "TableCollector", lambda *_: tables)
     monkeypatch.setattr(metrics, "READ_TIMEOUT", 0.05)
     app = Celery("figures")
     app.conf.pecker_dsn = "postgresql://nobody@localhost/nothing"

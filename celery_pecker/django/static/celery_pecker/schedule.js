@@ -47,9 +47,5 @@
     form.addEventListener("change", later);
   };
 
-  if (document.readyState === "loading") {
-    document.addEventListener("DOMContentLoaded", begin);
-  } else {
-    begin();
-  }
+  document.addEventListener("DOMContentLoaded", begin);
 }

@@ -2,8 +2,8 @@
 (function () {
     "use strict";
 
-    const {el, text, attribute, count, plural, span, coarse, ago, ahead, time, iso, now, card} = pecker;
-    const {pictures, view: {byId, tables, hands, ask}} = pecker;
+    const {el, text, attribute, count, span, ago, time, iso, now, card} = pecker;
+    const {pictures, view: {byId, tables, hands, newActs}} = pecker;
     const name = new URLSearchParams(location.search).get("name") || "";
     const strip = byId("strip"), chart = byId("chart"), inspect = byId("inspect");
     const CHARTED = 120;
@@ -82,37 +82,19 @@
     }
 
     function drawTimes() {
-        const row = last.row, at = now(), sub = row.period_us && row.period_us < 1e6 ? true : undefined;
-        const never = row.epoch === "0";
-        card("last", never ? "–" : time(row.last_us, sub), (never ? "first seen " : "") + ago(at - row.last_us));
-        attribute(byId("total-last"), "title", iso(row.last_us));
-        if (row.next_us === null || !row.declared) {
-            card("next", "–", !row.declared ? row.state === "removed" ? "it was removed" : "no living scheduler declares it"
-                : row.stored ? "none is due" : "only the app's own code can say", row.declared ? "active" : "danger");
-            return;
-        }
-        const left = row.next_us - at, late = -left > 5e6 && !row.paused;
-        card("next", time(row.next_us, sub), row.paused ? "passes without a run: paused"
-            : late ? coarse(-left) + " overdue" : ahead(Math.max(left, 0)), late ? "danger" : "active");
-        attribute(byId("total-next"), "title", iso(row.next_us));
+        const row = last.row, was = pecker.lastSlot(row), next = pecker.nextSlot(row);
+        card("last", was.words, was.sub);
+        attribute(byId("total-last"), "title", was.title);
+        card("next", next.words, next.sub && row.paused ? "passes without a run: paused" : next.sub || next.title, next.late || !row.declared ? "danger" : "active");
+        attribute(byId("total-next"), "title", next.title);
     }
 
-    const run = act("run", "Run now");
-    const pause = act("pause", "Pause");
     const edit = el("a", {class: "pecker-act pecker-wide", id: "edit", href: pecker.editUrl(name), hidden: ""}, "Edit");
-    byId("acts").append(run, pause, edit);
-
-    function act(what, words) {
-        const made = pecker.button(what, words, async does => { if (await pecker.act(does, name)) { ask(); } });
-        made.append(el("span", {}, words));
-        made.classList.add("pecker-wide");
-        return made;
-    }
+    const [acts, showActs] = newActs(tables.entry, name, name);
+    byId("acts").append(...acts, edit);
 
     function drawActs(row) {
-        const words = row.paused ? "Resume" : "Pause";
-        pecker.relabel(pause, words.toLowerCase(), words);
-        text(pause.querySelector("span"), words);
+        showActs(row);
         edit.hidden = !row.stored;
         const why = pecker.root.dataset.refusal || last.why;
         attribute(edit, "title", why || "Change or remove this schedule");

@@ -121,10 +121,22 @@ window.pecker = (function () {
         return repr.replace(/^<(.*)>$/, "$1");
     }
 
-    function short(epoch) {
-        return epoch === "0" ? "–" : "…" + epoch.slice(-6);
+    // The last slot of an entry and the next one: words, what explains them, and the exact instant.
+    const exact = entry => entry.period_us && entry.period_us < 1e6 ? true : undefined;
+    function lastSlot(entry) {
+        const never = entry.epoch === "0", seen = ago(now() - entry.last_us);
+        return {words: never ? "–" : time(entry.last_us, exact(entry)), sub: (never ? "first seen " : "") + seen,
+            title: (never ? "First seen " : "") + iso(entry.last_us)};
     }
-
+    function nextSlot(entry) {
+        if (entry.next_us === null || !entry.declared) {
+            return {words: "–", sub: "", title: !entry.declared ? entry.state === "removed" ? "It was removed" : "No living scheduler declares it"
+                : entry.stored ? "None is due" : "Only the app's own code can say"};
+        }
+        // What was won since the last answer is no news of being late.
+        const left = entry.next_us - now(), late = -left > 5e6 && !entry.paused;
+        return {words: time(entry.next_us, exact(entry)), sub: late ? coarse(-left) + " overdue" : ahead(Math.max(left, 0)), title: iso(entry.next_us), late};
+    }
     // Live data
 
     const dot = document.getElementById("pecker-dot");
@@ -267,49 +279,9 @@ window.pecker = (function () {
         while (list.children.length > those.length) { list.lastChild.remove(); }
     }
 
-    const ICONS = {
-        pause: "M4 2.5h3v11H4zM9 2.5h3v11H9z",
-        resume: "M4 2.2v11.6L13.5 8z",
-        run: "M9.5 1 3 9h4l-1 6 7-8.5H8.8z",
-        edit: "M11.3 1.3 14.7 4.7 5.4 14H2v-3.4zM3.6 11.3v1.1h1.1L12.4 4.7l-1.1-1.1z",
-    };
-
-    function icon(path) {
-        return el("svg:svg", {viewBox: "0 0 16 16", "aria-hidden": "true"}, el("svg:path", {d: path}));
-    }
-
-    // A button that does something to an entry; `words` says it in full.
-    function button(what, words, done) {
-        const made = el("button", {type: "button", class: "pecker-act", "data-act": what}, icon(ICONS[what]));
-        relabel(made, what, words);
-        // Not `disabled` meanwhile: a button that was pressed by key would lose the focus.
-        made.addEventListener("click", async () => {
-            if (made.getAttribute("aria-busy")) { return; }
-            made.setAttribute("aria-busy", "true");
-            await done(made.dataset.act);
-            made.removeAttribute("aria-busy");
-        });
-        if (root.dataset.refusal) { made.setAttribute("aria-disabled", "true"); }
-        return made;
-    }
-
-    function relabel(made, what, words) {
-        const title = root.dataset.refusal ? words + ": " + root.dataset.refusal : words;
-        if (made.title === title) { return; }
-        made.title = title;
-        made.setAttribute("aria-label", words);
-        made.dataset.act = what;
-        made.querySelector("path").setAttribute("d", ICONS[what]);
-    }
-
     // A name that is nothing but blanks could neither be seen nor clicked.
     function shown(name) {
         return name.trim() ? name : "“" + name + "”";
-    }
-
-    // A link that looks like a button.
-    function link(what, words, url) {
-        return el("a", {class: "pecker-act", href: url, title: words, "aria-label": words}, icon(ICONS[what]));
     }
 
     function editUrl(name) {
@@ -372,5 +344,5 @@ window.pecker = (function () {
     }
 
     return {root, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
-        schedule, short, watch, deaf, card, facts, say, act, send, confirm, button, link, relabel, entryUrl, editUrl, taskUrl, rows, keys};
+        schedule, lastSlot, nextSlot, watch, deaf, card, facts, say, act, send, confirm, entryUrl, editUrl, taskUrl, rows, keys};
 })();

@@ -2,8 +2,8 @@
 (function () {
     "use strict";
 
-    const {el, text, attribute, span, coarse, ago, ahead, time, iso, now} = pecker;
-    const {byId, tables, choice, choose, turn, hands, ask} = pecker.view;
+    const {el, text, attribute, span} = pecker;
+    const {byId, tables, choice, choose, turn, hands, icon} = pecker.view;
     const pictures = pecker.pictures;
     const search = byId("filter-search"), fresh = byId("new"), body = byId("entries").tBodies[0];
     const none = document.querySelector("[data-table=entries] .pecker-empty"), noEntry = none.textContent;
@@ -16,36 +16,14 @@
         return cell.children;
     }
 
-    function drawLast(cell, entry) {
-        cell.again = () => drawLast(cell, entry);
-        const never = entry.epoch === "0", seen = ago(now() - entry.last_us);
-        const [at] = lines(cell, never ? "–" : time(entry.last_us, exact(entry)), (never ? "seen " : "") + seen);
-        attribute(at, "title", (never ? "First seen " : "") + iso(entry.last_us));
-    }
+    // Drawn again and again: times go on between two answers.
+    const drawSlot = slotOf => function again(cell, entry) {
+        cell.again = () => again(cell, entry);
+        const slot = slotOf(entry), [at, sub] = lines(cell, slot.words, slot.sub);
+        attribute(at, "title", slot.title);
+        sub.classList.toggle("pecker-bad", Boolean(slot.late));
+    };
 
-    const exact = entry => entry.period_us && entry.period_us < 1e6 ? true : undefined;
-
-    function drawNext(cell, entry) {
-        cell.again = () => drawNext(cell, entry);
-        if (entry.next_us === null || !entry.declared) {
-            const [at] = lines(cell, "–", "");
-            attribute(at, "title", !entry.declared ? "No scheduler declares it"
-                : entry.stored ? "None is due" : "Only the app's own code can say");
-            return;
-        }
-        const left = entry.next_us - now();
-        // What was won since the last answer is no news of being late.
-        const late = entry.paused ? 0 : Math.max(-left - 2.5e6, 0);
-        const [at, sub] = lines(cell, time(entry.next_us, exact(entry)), late ? coarse(-left) + " overdue" : ahead(Math.max(left, 0)));
-        attribute(at, "title", iso(entry.next_us));
-        sub.classList.toggle("pecker-bad", late > 2.5e6);
-    }
-
-    function newActs(cell, {name}) {
-        const does = async what => { if (await pecker.act(what, name)) { ask(); } };
-        cell.append(pecker.link("edit", "Edit " + name, pecker.editUrl(name)),
-            pecker.button("run", "Run " + name + " now", does), pecker.button("pause", "Pause " + name, does));
-    }
 
     hands.entries = {
         state(cell, entry) {
@@ -69,8 +47,8 @@
             attribute(sub, "title", problem || (local ? "Runs in the worker that wins it, without a broker" : null));
             sub.classList.toggle("pecker-bad", Boolean(problem));
         },
-        last_us: drawLast,
-        next_us: drawNext,
+        last_us: drawSlot(pecker.lastSlot),
+        next_us: drawSlot(pecker.nextSlot),
         late_us(cell, entry) {
             if (!cell.firstChild) {
                 cell.classList.add("pecker-late");
@@ -87,19 +65,18 @@
         },
         epoch(cell, {epoch, era}) {
             const code = cell.firstChild || cell.appendChild(el("code"));
-            text(code, pecker.short(epoch));
+            text(code, epoch === "0" ? "–" : "…" + epoch.slice(-6));
             attribute(code, "title", `Epoch ${epoch}` + (era ? `, era ${era}` : ""));
         },
-        acts(cell, entry) {
-            if (!cell.firstChild) { newActs(cell, entry); }
-            const [edit, run, pause] = cell.children;
-            edit.style.visibility = entry.stored ? "" : "hidden";
-            for (const button of [run, pause]) { button.style.visibility = entry.state === "removed" ? "hidden" : ""; }
-            pecker.relabel(pause, entry.paused ? "resume" : "pause", (entry.paused ? "Resume " : "Pause ") + entry.name);
+        acts(cell, {name, stored}) {
+            if (!cell.querySelector("a")) {
+                for (const one of cell.children) { one.classList.remove("pecker-wide"); }
+                cell.prepend(el("a", {href: pecker.editUrl(name), class: "pecker-act", "data-act": "edit", title: "Edit " + name, "aria-label": "Edit " + name}, icon("edit")));
+            }
+            cell.firstChild.hidden = !stored;
         },
     };
 
-    // Times go on between two answers.
     setInterval(() => { for (const cell of body.querySelectorAll(".pecker-is-instant")) { cell.again(); } }, 500);
 
     pecker.view.pictures.push(data => {
@@ -129,16 +106,16 @@
             return;
         }
         if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) { return; }
-        const here = focused(), [edit, run, pause] = here ? here.lastChild.children : [];
-        const press = button => button && button.style.visibility !== "hidden" && (() => button.click());
+        const here = focused(), of = what => here && here.querySelector(`[data-act=${what}]:not([hidden])`);
+        const press = button => button && (() => button.click());
         const does = {
             j: () => step(1), ArrowDown: here && (() => step(1)),
             k: () => step(-1), ArrowUp: here && (() => step(-1)),
             "[": () => turn(-1), "]": () => turn(1),
             // Once for each time that it is pressed, however long it is held.
-            p: !event.repeat && press(pause),
-            r: !event.repeat && press(run),
-            e: press(edit),
+            p: !event.repeat && press(of("pause") || of("resume")),
+            r: !event.repeat && press(of("run")),
+            e: press(of("edit")),
             n: () => fresh.click(),
         }[event.key];
         if (does) { event.preventDefault(); does(); }

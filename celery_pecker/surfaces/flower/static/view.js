@@ -129,11 +129,24 @@ pecker.view = (function () {
         ask();
     }
 
-    // The second click of a double-click may be on the next row by now: it does nothing.
+    const ICONS = {
+        pause: "M4 2.5h3v11H4zM9 2.5h3v11H9z",
+        resume: "M4 2.2v11.6L13.5 8z",
+        run: "M9.5 1 3 9h4l-1 6 7-8.5H8.8z",
+        edit: "M11.3 1.3 14.7 4.7 5.4 14H2v-3.4zM3.6 11.3v1.1h1.1L12.4 4.7l-1.1-1.1z",
+    };
+    const icon = what => ICONS[what] ? el("svg:svg", {viewBox: "0 0 16 16", "aria-hidden": "true"}, el("svg:path", {d: ICONS[what]})) : "";
     function actButton(act, label, done) {
-        const made = el("button", {type: "button", class: "pecker-act pecker-wide", "data-act": act.name, "aria-label": label}, act.label);
-        made.addEventListener("click", event => { if (event.detail < 2) { done(); } });
-        if (refusal) { made.setAttribute("aria-disabled", "true"); }
+        const made = el("button", {type: "button", class: "pecker-act pecker-wide", "data-act": act.name, "aria-label": label,
+            title: refusal ? `${label}: ${refusal}` : label, "aria-disabled": refusal ? "true" : null}, icon(act.name), el("span", {}, act.label));
+        // Not `disabled` meanwhile: a button that was pressed by key would lose the focus. The second
+        // click of a double-click may be on the next row by now: it does nothing.
+        made.addEventListener("click", async event => {
+            if (event.detail > 1 || made.getAttribute("aria-busy")) { return; }
+            made.setAttribute("aria-busy", "true");
+            await done();
+            made.removeAttribute("aria-busy");
+        });
         return made;
     }
 
@@ -141,7 +154,10 @@ pecker.view = (function () {
     function newActs(spec, key, words) {
         const buttons = spec.acts.map(act => actButton(act, `${act.label} ${words}`, () => does(act, key, words, act.asks)));
         return [buttons, row => {
-            for (const made of buttons) { made.hidden = !row.acts.includes(made.dataset.act); }
+            const focused = buttons.includes(document.activeElement) ? document.activeElement : null;
+            const offered = made => row.acts.includes(made.dataset.act), next = buttons.find(made => made.hidden && offered(made));
+            for (const made of buttons) { made.hidden = !offered(made); }
+            if (focused && focused.hidden && next) { next.focus(); }   // Resume, where Pause was
         }];
     }
 
@@ -158,7 +174,7 @@ pecker.view = (function () {
             const chosen = offering(act), names = chosen.map(row => String(row[nameOf])), few = names.slice(0, 5).join(", ");
             const some = every.checked ? "all " + everyWords.textContent : plural(chosen.length, ...spec.nouns);
             const sample = every.checked ? rows.slice(0, 5).map(row => row[nameOf]).join(", ") + " …" : names.length > 5 ? `${few} and ${count(names.length - 5)} more` : few;
-            does(act, every.checked ? {every: true} : {names: chosen.map(row => row[spec.key])}, some,
+            return does(act, every.checked ? {every: true} : {names: chosen.map(row => row[spec.key])}, some,
                 [sample + ".", act.asks].filter(Boolean).join(" ")).then(() => { every.checked = false; ticked.clear(); draw(rows); });
         }
 
@@ -204,10 +220,10 @@ pecker.view = (function () {
         const nameAt = spec.columns.findIndex(column => column.kind === "name");
         const error = spec.columns.find(column => column.kind === "error"), why = el("small", {class: "pecker-why"});
         if (error) { cells[nameAt].cell.append(why); }   // on a phone its column is not shown
-        const [buttons, drawActs] = newActs(spec, row[spec.key], nameAt < 0 ? "" : `${row[spec.columns[nameAt].key]} ${row[spec.key]}`);
+        const called = nameAt < 0 ? "" : row[spec.columns[nameAt].key], key = row[spec.key];
+        const [buttons, drawActs] = newActs(spec, key, called === key ? key : `${called} ${key}`);
         const made = el("tr", {"data-key": row[spec.key]}, ...(bulk ? [bulk.newTick(row)] : []), ...cells.map(one => one.cell));
-        const acts = el("td", {class: "pecker-does"}), byHand = hand(spec, "acts");
-        if (!byHand) { acts.append(...buttons); }
+        const acts = el("td", {class: "pecker-does"}, ...buttons), byHand = hand(spec, "acts");
         if (buttons.length) { made.append(acts); }
         return {row: made, draw(row) {
             if (byHand) { byHand(acts, row); }
@@ -360,5 +376,5 @@ pecker.view = (function () {
     // Scripts of the page that come after this one add what they draw by hand.
     document.addEventListener("DOMContentLoaded", () => { ask = pecker.watch(query, show); });
 
-    return {byId, tables, choice, choose, mark, drawMark, newActs, newTable, newBar, drawBar, turn, pictures, hands, ask: () => ask()};
+    return {byId, tables, choice, choose, mark, drawMark, icon, newActs, newTable, newBar, drawBar, turn, pictures, hands};
 })();
