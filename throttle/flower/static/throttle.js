@@ -14,47 +14,17 @@
     // One panel; kept as long as its database is known, so that what was opened stays.
 
     function newPanel({name}) {
-        const parts = {};
-        parts.badge = el("span", {class: "throttle-state"});
-        parts.shadow = el("span", {class: "throttle-shadow", title: "Nothing is held; what would have been is counted"}, "shadow");
-        parts.line = el("span", {class: "pecker-muted throttle-summary"});
-        parts.notes = el("ul", {class: "throttle-notes"});
-        parts.gated = el("span", {class: "throttle-gated"});
-        parts.outside = el("span", {class: "throttle-outside"});
-        parts.mark = el("span", {class: "throttle-mark"});
-        parts.full = el("span", {class: "throttle-full"});
-        parts.bar = el("div", {class: "throttle-bar", role: "img"}, parts.gated, parts.outside, parts.full, parts.mark);
-        parts.used = el("b");
-        parts.amounts = el("small");
-        parts.flow = el("small");
-        parts.chart = newChart();
-        parts.from = el("span");
-        parts.highest = el("span");
-        parts.to = el("span", {}, "now");
-        parts.summary = el("summary");
+        const parts = pecker.parts("panel");
+        attribute(parts.row, "aria-label", name);
+        text(parts.name, pecker.shown(name));
         parts.workers = newTable("workers", {"aria-label": "Workers"});
         parts.tenants = newTable("tenants", {"aria-label": "Tenants"});
-        parts.who = el("details", {class: "throttle-who"}, parts.summary,
-            el("div", {class: "throttle-pair"}, parts.workers.all, parts.tenants.all));
+        parts.pair.append(parts.workers.all, parts.tenants.all);
         // A panel that a user opened or closed stays so, whatever the state becomes.
         parts.summary.addEventListener("click", () => { parts.chosen = true; });
-        parts.row = el("section", {"aria-label": name},
-            el("div", {class: "throttle-title"}, el("h2", {}, pecker.shown(name)), parts.badge, parts.shadow, parts.line),
-            parts.notes,
-            el("div", {class: "throttle-now"}, parts.bar,
-                el("div", {class: "throttle-figures"}, parts.used, parts.amounts, parts.flow)),
-            parts.chart, el("div", {class: "throttle-ends"}, parts.from, parts.highest, parts.to), parts.who);
         return parts;
     }
 
-    function newChart() {
-        const made = el("svg:svg", {class: "throttle-chart", viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none", role: "img"},
-            el("svg:title"));
-        for (const kind of ["gap", "area", "excess", "line", "wait", "bound"]) {
-            made.append(el("svg:path", {class: "throttle-" + kind}));
-        }
-        return made;
-    }
 
     function drawPanel(parts, database, every) {
         if (parts.badge.dataset.state !== database.state) {

@@ -194,9 +194,7 @@
         byId("conflict").hidden = true;
     }
 
-    function armRemove() {
-        const button = byId("remove");
-        if (!button) { return; }
+    for (const button of document.querySelectorAll("#remove")) {
         button.addEventListener("click", async () => {
             if (closed()) { pecker.say(closed(), true); return; }
             if (!await pecker.confirm(`Remove ${name}?`, "It is sent no more. Its history is kept for a day.", "Remove")) { return; }
@@ -265,7 +263,6 @@
     document.title = (name || "New schedule") + " · Schedules · Flower";
     drawKind();
     fit();
-    armRemove();
     pecker.view.pictures.push(show);
     setInterval(drawTimes, 500);
     if (name && !first.code && !root.dataset.refusal) { preview(); }

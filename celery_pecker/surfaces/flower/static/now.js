@@ -7,12 +7,9 @@
     let known = new Map();
 
     function newCause(row) {
-        const mark = el("span"), title = el("h2"), what = el("p"), since = el("small"), advice = el("p", {class: "pecker-advice"});
-        const follows = el("ul", {"aria-label": "What follows"}), acts = el("div", {class: "pecker-row"});
-        const more = el("a", {class: "pecker-act pecker-wide", hidden: ""}, "Show");
-        attribute(more, "aria-label", "Show " + row.check);
-        const made = el("li", {class: "pecker-card pecker-cause", "data-key": row.check},
-            el("p", {class: "pecker-muted"}, mark, " ", since), title, what, advice, follows, acts);
+        const {row: made, mark, title, what, since, advice, follows, acts} = pecker.parts("cause");
+        const more = el("a", {class: "pecker-act pecker-wide", hidden: "", "aria-label": "Show " + row.check}, "Show");
+        made.dataset.key = row.check;
         let drawActs = null, about = null;
         return {row: made, draw(one, after) {
             if (about !== one.about) {   // buttons of another session, or entry

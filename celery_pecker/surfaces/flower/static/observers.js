@@ -11,14 +11,13 @@
     const STATES = {up: "", draining: "drains", lapsed: "its lease is over", dead: "dead"};
 
     function newHost(host) {
-        const parts = {full: el("span", {class: "pecker-full"}), figures: el("small")};
-        parts.link = el("button", {type: "button", class: "btn btn-link p-0"}, pecker.shown(host.name));
+        const parts = pecker.parts("host");
+        parts.row.dataset.id = host.node;
+        text(parts.link, pecker.shown(host.name));
         parts.link.addEventListener("click", () => choose({node: host.node}));
-        parts.bar = el("div", {class: "pecker-bar-of", role: "img"}, parts.full);
         const [buttons, drawActs] = newActs(tables.hosts, host.node, host.name);
-        parts.drawActs = drawActs;
-        parts.row = el("li", {"data-id": host.node}, el("div", {class: "pecker-host"}, parts.link, parts.bar, parts.figures), ...buttons);
-        return parts;
+        parts.row.append(...buttons);
+        return {...parts, drawActs};
     }
 
     function drawHost(parts, host) {

@@ -81,16 +81,11 @@ window.pecker = (function () {
         return whole + "." + String(((us % 1e6) + 1e6) % 1e6).padStart(6, "0") + " UTC";
     }
 
+    // As phrases.py has it: below so many seconds, the unit, its name, and below which number a tenth.
+    const UNITS = [[.9995, .001, "ms", 9.95], [99.5, 1, "s", 9.95], [5400, 60, "min", 0], [129600, 3600, "h", 0], [Infinity, 86400, "days", 0]];
     function span(us) {
-        const ms = Math.abs(us) / 1000;
-        if (ms < 9.95) { return (Math.round(ms * 10) / 10) + " ms"; }
-        if (ms < 999.5) { return Math.round(ms) + " ms"; }
-        const s = ms / 1000;
-        if (s < 9.95) { return (Math.round(s * 10) / 10) + " s"; }
-        if (s < 99.5) { return Math.round(s) + " s"; }
-        if (s < 5400) { return Math.round(s / 60) + " min"; }
-        if (s < 129600) { return Math.round(s / 3600) + " h"; }
-        return Math.round(s / 86400) + " days";
+        const s = Math.abs(us) / 1e6, [, unit, name, tenths] = UNITS.find(([below]) => s < below), value = s / unit;
+        return (value < tenths ? Math.round(value * 10) / 10 : Math.round(value)) + " " + name;
     }
 
     function coarse(us) {   // for what is read again and again: no tenths that flicker
@@ -200,10 +195,8 @@ window.pecker = (function () {
         if (first) {
             noteAnswer(first);
             show(first);
-            timer = setTimeout(ask, EVERY);
-        } else {
-            timer = setTimeout(ask, EVERY);
         }
+        timer = setTimeout(ask, EVERY);
         return ask;
     }
 
@@ -297,6 +290,11 @@ window.pecker = (function () {
         return root.dataset.task + id;
     }
 
+    // A copy of a page's template: its element as `row`, and what it names by `data-part`.
+    function parts(id) {
+        const row = document.getElementById(id).content.firstElementChild.cloneNode(true);
+        return Object.fromEntries([["row", row], ...[...row.querySelectorAll("[data-part]")].map(one => [one.dataset.part, one])]);
+    }
     // Rows stay as long as what they show does, so that focus stays.
     function rows(body, known, those, key, make, draw) {
         const keep = new Map();
@@ -344,5 +342,5 @@ window.pecker = (function () {
     }
 
     return {root, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
-        schedule, lastSlot, nextSlot, watch, deaf, card, facts, say, act, send, confirm, entryUrl, editUrl, taskUrl, rows, keys};
+        schedule, lastSlot, nextSlot, watch, deaf, card, facts, say, act, send, confirm, entryUrl, editUrl, taskUrl, parts, rows, keys};
 })();

@@ -86,10 +86,9 @@ pecker.pictures = (function () {
         asked: ["Asked for", "M.5 .25 .75 .5 .5 .75 .25 .5z"],
         none: ["No report", ""],
     };
-    function key(kind) {
-        return el("span", {class: "pecker-key"},
-            el("svg:svg", {viewBox: "0 0 1 1", "aria-hidden": "true"}, ...cell(kind, 0, 0, 1, 1)),
-            KINDS[kind][0]);
+    function key(kind, words) {
+        return el("span", {class: "pecker-key"}, el("svg:svg", {viewBox: "0 0 1 1", "aria-hidden": "true"}, ...cell(kind, 0, 0, 1, 1)),
+            words || KINDS[kind][0]);
     }
 
     function cell(kind, x, y, wide, high) {

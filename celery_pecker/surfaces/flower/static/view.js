@@ -61,10 +61,7 @@ pecker.view = (function () {
         return (WORDS[column.kind] || String)(value ?? "");
     }
 
-    function mark(spec, state) {
-        return el("span", {class: "pecker-key"}, el("svg:svg", {viewBox: "0 0 1 1", "aria-hidden": "true"},
-            ...pecker.pictures.cell(spec.states[state] || "none", 0, 0, 1, 1)), state);
-    }
+    const mark = (spec, state) => pecker.pictures.key(spec.states[state] || "none", state);
 
     function drawMark(place, spec, state) {
         if (place.dataset.state !== state) {
@@ -298,21 +295,10 @@ pecker.view = (function () {
 
     // All of it
 
-    // The databases that the page may be of; most apps have one.
-    function drawDatabases(data) {
-        const place = byId("outbox");
-        if (!place || !data.places) { return; }
-        byId("outboxes").hidden = data.places.length < 2;
-        if (place.options.length !== data.places.length) {
-            place.replaceChildren(...data.places.map(name => el("option", {value: name}, name)));
-        }
-        if (document.activeElement !== place) { place.value = data.place; }
-    }
 
     function show(data) {
         last = data;
         for (const draw of pictures) { draw(data); }
-        drawDatabases(data);
         for (const [name, card] of Object.entries(data.cards)) {
             pecker.card(name, card.text, card.note, card.tone);
         }
