@@ -15,6 +15,7 @@ from pathlib import Path
 from celery_pecker.surfaces.findings.view import CAUSES, NOW
 from celery_pecker.surfaces.views.alarms import ALARMS
 from celery_pecker.surfaces.views.audit import AUDIT
+from celery_pecker.surfaces.views.history import HISTORY
 from celery_pecker.surfaces.views.model import Column, Figure, Measure, Table
 from celery_pecker.surfaces.views.observers import OBSERVERS
 from celery_pecker.surfaces.views.outbox import OUTBOX
@@ -34,7 +35,7 @@ PARTS: Sequence[Part] = (
     ("Stored schedules", (), (STORED, CHANGES), ()),
     *(
         (one.title, one.figures, one.tables, one.measures)
-        for one in (OUTBOX, OBSERVERS, ALARMS, AUDIT, JOBS, JOB)
+        for one in (OUTBOX, OBSERVERS, ALARMS, AUDIT, HISTORY, JOBS, JOB)
     ),
     ("Throttled databases", THROTTLE, (DATABASES, WORKERS, TENANTS), THROTTLES),
 )

@@ -75,6 +75,9 @@ class Settings(Declared):
     minute."""
     app: Annotated[str, TEXT]
     """Which app owns the schema; set it when an app is renamed."""
+    app_version: Annotated[str | None, TEXT] = None
+    """Of your code, as a deploy names it: the first scheduler that has it marks it in
+    the [charts](../how-to/history.md)."""
     schema: Annotated[str, SCHEMA] = "public"
     """The PostgreSQL schema of the tables; it belongs to one app."""
     database_timeout: PositiveSeconds = 2.0

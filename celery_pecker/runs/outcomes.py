@@ -118,7 +118,7 @@ class Watch:
         return run if run is not None and headers.belongs(run, request.id) else None
 
     def add(
-        self, run: Run, task: str, error: BaseException | None, took: float
+        self, run: Run, task: str, error: BaseException | None, took: float | None
     ) -> None:
         """Report how a run ended, to the tables and to listeners."""
         report = outcome(error)
@@ -126,13 +126,15 @@ class Watch:
             return
         raised = exited(error) or error
         text = "" if raised is None or report in REFUSED else safe_repr(raised)
-        self._reports.add(run, report, text)
+        self._reports.add(run, report, text, None if report in REFUSED else took)
         if report in REFUSED:
             _send_refused(run.name, task, report)
         else:
             state = report.name.lower()
             signals.run_ended.send(
-                signals.RunEnded(name=run.name, task=task, state=state, seconds=took)
+                signals.RunEnded(
+                    name=run.name, task=task, state=state, seconds=took or 0.0
+                )
             )
 
     def began(self, request: Any) -> None:
@@ -160,7 +162,7 @@ class Watch:
         if outcome(error) is None:  # a retry: a worker has begun it, and it goes on
             self._reports.put_off(run)
             return
-        took = 0.0 if began is None else SYSTEM.monotonic() - began
+        took = None if began is None else SYSTEM.monotonic() - began
         self.add(run, request.name, error, took)
 
     def _on_behalf_of(self, request: Any) -> str:
@@ -184,7 +186,7 @@ class Watch:
         run = headers.read(known.get(headers.PECKER), schema=self._schema)
         if run is not None and headers.belongs(run, known.get("id")):
             error = NotRegistered(name) if name or exc is None else exc
-            self.add(run, str(known.get("task", name)), error, 0.0)
+            self.add(run, str(known.get("task", name)), error, None)
 
     def _on_revoked(
         self,
@@ -206,7 +208,7 @@ class Watch:
             refused: BaseException = TaskRevokedError("revoked before it started")
             if expired:
                 refused = mark(Ignore("expired"), Report.REFUSED_LATE)
-            self.add(run, sender.name, refused, 0.0)
+            self.add(run, sender.name, refused, None)
 
 
 def _watched(

@@ -12,6 +12,7 @@ import threading
 
 from celery_pecker.kernel.clock import SYSTEM, new_id, to_us
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.figures import Spent, spent_by
 from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs.instants import Instants
@@ -60,11 +61,19 @@ class Reports:
         if run is not None:
             self._writing().recorder.leave(run.name, run.due_us, run.era)
 
-    def add(self, run: Run, report: Report, error: str = "") -> None:
-        """Have the report written soon; never wait."""
+    def add(
+        self, run: Run, report: Report, error: str = "", took: float | None = None
+    ) -> None:
+        """Have the report written soon; never wait.
+
+        ``took``: seconds, of a run that has ended.
+        """
         if not self._settings.history or run.inherited:
             return
-        self._note(run, to_us(self._instants.after(0.0)), report, error)
+        at_us, spent = to_us(self._instants.after(0.0)), None
+        if took is not None:
+            spent = spent_by(at_us, took, run.epoch, first=run.attempt == 0)
+        self._note(run, at_us, report, error, spent)
 
     def put_off(self, run: Run) -> None:
         """Have written that it has begun and goes on later, in whatever process."""
@@ -72,9 +81,16 @@ class Reports:
         if self._writer is not None:
             self._writer.recorder.leave(run.name, run.due_us, run.era)
 
-    def _note(self, run: Run, at_us: int, report: Report, error: str = "") -> None:
-        writer = self._writing()
-        writer.note(run.name, run.due_us, run.era, run.epoch, at_us, report, error)
+    def _note(
+        self,
+        run: Run,
+        at_us: int,
+        report: Report,
+        error: str = "",
+        spent: Spent | None = None,
+    ) -> None:
+        writer, slot = self._writing(), (run.name, run.due_us, run.era, run.epoch)
+        writer.note(*slot, at_us, report, error, spent)
         writer.allow(ALWAYS)
 
     def close(self, timeout: float = 0.5) -> None:

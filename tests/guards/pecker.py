@@ -1008,8 +1008,8 @@ GUARDS = (
     ),
     Guard(
         "lost: a worker renews what it has in hand",
-        "        return min(rest, self._renew())",
-        "        return rest",
+        "        return min(rest, self._renew(), self._figures.step())",
+        "        return min(rest, self._figures.step())",
         f"{WORKERS}/test_outcomes.py",
     ),
     Guard(

@@ -21,8 +21,23 @@ from functools import partial
 
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.figures import (
+    LATE,
+    OUTCOME,
+    RUN,
+    WAIT,
+    Figures,
+    Spent,
+    bucket,
+)
 from celery_pecker.schedules.history.life import LEFT, Life
-from celery_pecker.schedules.history.outcomes import Bad, OutcomeCounts, Slot, kept
+from celery_pecker.schedules.history.outcomes import (
+    COUNTED,
+    Bad,
+    OutcomeCounts,
+    Slot,
+    kept,
+)
 from celery_pecker.schedules.history.report import Report
 
 SLOTS = 60
@@ -62,6 +77,7 @@ class ReportPage:
         self.report.append(report)
 
 
+_Noted = tuple[str, int, int, int, int, int, str, Spent | None]
 WAITING = 50_000
 """Reports not yet on a page, at most."""
 PRUNED = 60_000
@@ -70,7 +86,7 @@ FILLED = 2_000
 """Full pages not yet written, at most: 33 minutes of an entry each."""
 CALM = 20.0
 """Seconds between two writings of an entry's counts while all is well."""
-COUNTED = 20_000
+MOST_COUNTED = 20_000
 """Entries whose counts are not yet written, at most."""
 
 
@@ -86,7 +102,7 @@ class Recorder:
         self.dropped = 0
         """Reports that were dropped: they came faster than they could be written."""
         self._keep = keep
-        self._waiting: deque[tuple[str, int, int, int, int, int, str]] = deque()
+        self._waiting: deque[_Noted] = deque()
         self._open: dict[str, ReportPage] = {}
         self._changed: dict[str, ReportPage] = {}
         """By name, in the order in which they changed after their last writing."""
@@ -101,6 +117,7 @@ class Recorder:
         """By name, the longest unwritten first."""
         self._counted_at: dict[str, float] = {}
         """When counts of an entry were last written, by the monotonic clock."""
+        self.figures = Figures()
         self.life = Life(holder, host)
         """The runs that this process has in hand."""
 
@@ -113,6 +130,7 @@ class Recorder:
         at_us: int,
         report: Report,
         error: str = "",
+        spent: Spent | None = None,
     ) -> None:
         """Keep a report of a slot in memory; never wait, never fail."""
         if not self._keep:
@@ -122,7 +140,8 @@ class Recorder:
             return
         # A plain number: a tuple with an enum in it stays a matter of the garbage
         # collector, and tens of thousands made each wake-up 1 ms longer.
-        self._waiting.append((name, due_us, era, epoch, at_us, report.real, error))
+        one = (name, due_us, era, epoch, at_us, report.real, error, spent)
+        self._waiting.append(one)
 
     def leave(self, name: str, due_us: int, era: int) -> None:
         """Remove a run that was reported as running from those in hand; never wait.
@@ -130,7 +149,7 @@ class Recorder:
         Not dropped where reports are: the run would count as in hand for good.
         """
         if len(self._waiting) < 2 * WAITING:
-            self._waiting.append((name, due_us, era, 0, 0, LEFT, ""))
+            self._waiting.append((name, due_us, era, 0, 0, LEFT, "", None))
 
     def renew(self, database: Database, now: float) -> None:
         """Renew the row of runs in hand, if that is due. On the thread that writes."""
@@ -168,10 +187,12 @@ class Recorder:
     def _sort(self) -> None:
         """Put reports on their pages."""
         for _ in range(len(self._waiting)):
-            name, due_us, era, epoch, at_us, report, error = self._waiting.popleft()
+            one = self._waiting.popleft()
+            name, due_us, era, epoch, at_us, report, error, spent = one
             self.life.note(name, era, due_us, epoch, report)
             if report == LEFT:
                 continue
+            self._figure(name, due_us, at_us, report, spent)
             # A requested run that no replica claimed has no epoch, and no slot.
             if epoch and kept(report):
                 self._add(name, (era, due_us), at_us, report, error)
@@ -185,11 +206,25 @@ class Recorder:
             page.add(due_us, epoch, at_us, report)
             self._changed.setdefault(name, page)
 
+    def _figure(
+        self, name: str, due_us: int, at_us: int, report: int, spent: Spent | None
+    ) -> None:
+        """Count it for charts."""
+        subject, add = f"entry {name}", self.figures.add
+        if report in COUNTED:
+            add(subject, at_us, f"{OUTCOME}{report}")
+        if report == Report.PUBLISHED:
+            add(subject, at_us, f"{LATE}{bucket(at_us - due_us)}")
+        if spent is not None:
+            add(subject, at_us, f"{RUN}{bucket(spent.run_us)}")
+            if spent.wait_us is not None:
+                add(subject, at_us, f"{WAIT}{bucket(spent.wait_us)}")
+
     def _add(self, name: str, slot: Slot, at_us: int, report: int, error: str) -> None:
         """Count what became of a run."""
         known = self._counts.get(name)
         if known is None:
-            if len(self._counts) >= COUNTED:
+            if len(self._counts) >= MOST_COUNTED:
                 self.dropped += 1
                 return
             known = self._counts[name] = OutcomeCounts()
@@ -287,7 +322,9 @@ class Recorder:
                 self._counted_at.pop(name, None)
             elif now is not None:
                 self._counted_at[name] = now
-        if len(self._counted_at) > COUNTED:  # of entries that are gone, most of them
+        if (
+            len(self._counted_at) > MOST_COUNTED
+        ):  # of entries that are gone, most of them
             self._counted_at.clear()
 
     def _prune(self, database: Database, rows: int) -> None:

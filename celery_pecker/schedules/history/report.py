@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
+from celery_pecker.kernel.figures import Spent
+
 
 class Report(IntEnum):
     """What one process reports of one slot. The numbers are in tables: they stay."""
@@ -70,6 +72,7 @@ class Historian(Protocol):
         at_us: int,
         report: Report,
         error: str = "",
+        spent: Spent | None = None,
     ) -> None:
         """Keep a report of a slot in memory; never wait, never fail."""
         ...

@@ -15,6 +15,7 @@ from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import Clock
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
+from celery_pecker.kernel.figure_tables import FiguresWriter
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.schedules.history.recorder import Recorder
@@ -47,8 +48,11 @@ class HistoryWriter:
         clock: Clock,
         look: Callable[[], None] = lambda: None,
         every: float = NOTHING,
+        version: str = "",
     ) -> None:
         """Take a recorder and its own connection.
+
+        ``version``: of the app, marked in charts.
 
         ``look`` is called on the writer's thread, each ``every`` seconds at least: it
         may have more to note.
@@ -64,6 +68,12 @@ class HistoryWriter:
         self._wrote = clock.monotonic()
         self._rested = self._wrote
         """From this moment on another bite may be taken; the first one at once."""
+        self._figures = FiguresWriter(
+            *(recorder.figures, database, recorder.holder),
+            clock=clock,
+            folds=recorder.host is None,
+            version=version,
+        )
         self._loop = Loop(
             self._step,
             name="pecker-history",
@@ -94,7 +104,7 @@ class HistoryWriter:
         self._look()
         rest = self._write()
         # After the ends of runs are written: a death in between loses nothing.
-        return min(rest, self._renew())
+        return min(rest, self._renew(), self._figures.step())
 
     def _write(self) -> float:
         if not self.recorder.pending():
@@ -134,6 +144,7 @@ class HistoryWriter:
             if self.recorder.pending():
                 self.recorder.flush(self._database, rows=4 * BITE)
             self.recorder.renew(self._database, self._clock.monotonic())
+        self._figures.leave()
         self._database.close()
 
 

@@ -23,6 +23,7 @@ from celery_pecker.brokers.publisher.lanes import Dispatch, names_in
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import BrokerUnavailable, NotStarted
+from celery_pecker.kernel.figures import spent_by
 from celery_pecker.runs import running
 from celery_pecker.schedules.history import Historian, NoHistory, Report
 from celery_pecker.schedules.local import tracer
@@ -332,7 +333,7 @@ class LocalRunner:
             report = Report.SUCCEEDED
         else:
             report = Report.FAILED
-        self._note(order, report, ended.exception)
+        self._note(order, report, ended.exception, now - began)
         task, state = order.ready.task, report.name.lower()
         self._count(state)
         event = EVENTS.get(ended.state)
@@ -370,10 +371,17 @@ class LocalRunner:
         with self._lock:
             self._counts[what] += 1
 
-    def _note(self, order: SlotOrder, report: Report, error: str = "") -> None:
+    def _note(
+        self,
+        order: SlotOrder,
+        report: Report,
+        error: str = "",
+        took: float | None = None,
+    ) -> None:
         run, now_us = order.run, self._now_us()
+        spent = None if took is None else spent_by(now_us, took, run.epoch)
         self._recorder.note(
-            run.name, run.due_us, run.era, run.epoch, now_us, report, error
+            run.name, run.due_us, run.era, run.epoch, now_us, report, error, spent
         )
 
     def _send_received(self, order: SlotOrder) -> None:

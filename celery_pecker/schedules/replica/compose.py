@@ -114,7 +114,10 @@ def compose(
         chronicle = Database.of(settings, role="history")
         databases.append(chronicle)
         writer = HistoryWriter(
-            Recorder(repository.holder, settings.history), chronicle, clock=SYSTEM
+            Recorder(repository.holder, settings.history),
+            chronicle,
+            clock=SYSTEM,
+            version=settings.app_version or "",
         )
         history = SharedHistory(writer, [])
     destination = runs or Publisher(

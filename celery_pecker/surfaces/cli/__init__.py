@@ -11,6 +11,7 @@
     schedules            which there are, and their changes
     alarms               what rings, and a trial
     audit                who did what
+    history              figures of an entry over time
     outbox               what waits in an outbox, and what people do to it
     health, doctor       for probes, and for people whose probes fail
     import, export       from another scheduler, and back
@@ -45,6 +46,7 @@ COMMANDS = {
     "export": "celery_pecker.surfaces.cli.import_export:export",
     "flower": "celery_pecker.surfaces.flower.command:flower",
     "health": "celery_pecker.surfaces.cli.health:health",
+    "history": "celery_pecker.surfaces.cli.history:history",
     "intake": "celery_pecker.surfaces.cli.intake:intake",
     "import": "celery_pecker.surfaces.cli.import_export:import_",
     "leave": "celery_pecker.surfaces.cli.leave:leave",

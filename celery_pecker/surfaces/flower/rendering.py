@@ -18,6 +18,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.surfaces.flower.pages import Does, Names, Page, Query
 from celery_pecker.surfaces.views.alarms import ALARMS
 from celery_pecker.surfaces.views.audit import AUDIT
+from celery_pecker.surfaces.views.history import HISTORY
 from celery_pecker.surfaces.views.model import (
     Act,
     Done,
@@ -206,6 +207,12 @@ PAGES = (
         ALARMS,
         shown=_has_tables,
         comfort="While the database is away nothing is looked at, and nothing rings.",
+    ),
+    page(
+        HISTORY,
+        shown=_has_tables,
+        template="history.html",
+        comfort="Nothing depends on these figures: what cannot be written is left out.",
     ),
     page(AUDIT, shown=_has_tables, unread="What people did cannot be read"),
 )

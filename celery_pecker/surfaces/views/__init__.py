@@ -12,4 +12,5 @@ columns or reads a row by position.
     observers  hosts, observers, and the life of one
     alarms     what rings, and where notices go
     audit      who did what
+    history    figures over time, and what happened meanwhile
 """

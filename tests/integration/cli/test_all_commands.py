@@ -39,6 +39,7 @@ ARGUMENTS = {
     "pecker remove": ("report",),
     "pecker rename": ("report", "monthly"),
     "pecker set": ("report", "--task", "t", "--every", "5"),
+    "pecker history": ("tick",),
     "pecker next": ("tick",),
     "pecker pause": ("tick",),
     "pecker resume": ("tick",),

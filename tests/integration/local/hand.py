@@ -14,6 +14,7 @@ from celery.schedules import schedule
 
 from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.kernel.clock import SYSTEM, to_us
+from celery_pecker.kernel.figures import Spent
 from celery_pecker.schedules.engine.model import task_id
 from celery_pecker.schedules.history import Report
 from celery_pecker.schedules.local import LocalRunner
@@ -36,9 +37,10 @@ class Notes:
         at_us: int,
         report: Report,
         error: str = "",
+        spent: Spent | None = None,
     ) -> None:
         """Take it down."""
-        del due_us, era, epoch, error
+        del due_us, era, epoch, error, spent
         self.reports.append((name, report))
         self.at_us.append(at_us)
 

@@ -53,6 +53,7 @@ def test_all_settings_are_read() -> None:
     given: dict[str, Any] = {
         "dsn": DSN,
         "app": "renamed",
+        "app_version": "2026.11.3",
         "schema": 'Odd "name"-1',
         "database_timeout": 3,
         "broker_timeout": 0.5,

@@ -341,6 +341,6 @@ window.pecker = (function () {
         text(place, "Times in " + zone);
     }
 
-    return {root, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
+    return {root, question, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
         schedule, lastSlot, nextSlot, watch, deaf, card, facts, say, act, send, confirm, entryUrl, editUrl, taskUrl, parts, rows, keys};
 })();

@@ -1,0 +1,189 @@
+"""Write, fold and read figures (figures.py), off the path of all work.
+
+Nothing depends on them: what cannot be written is logged once and tried again, for ten
+minutes; the process goes on as ever.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import pairwise
+from typing import NamedTuple
+
+from celery_pecker.kernel.clock import Clock, from_us
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.figures import (
+    KEPT,
+    MINUTE_US,
+    OPEN,
+    STEPS,
+    Cell,
+    Figures,
+    FiguresRow,
+    merged,
+    part_of,
+    put,
+    written,
+)
+
+logger = logging.getLogger(__name__)
+
+EVERY = 60.0
+"""Seconds between two looks for what came, went or is too old."""
+LOOK_INTERVAL = 5.0
+"""Seconds between two looks for a minute that is over."""
+FOLDING = 1.0
+"""Seconds between two parts that are folded: some milliseconds of work."""
+
+
+class FiguresWriter:
+    """Writes what a process counts, once a minute."""
+
+    def __init__(
+        self,
+        figures: Figures,
+        database: Database,
+        holder: uuid.UUID,
+        *,
+        clock: Clock,
+        folds: bool = False,
+        version: str = "",
+    ) -> None:
+        """``folds``: fold and purge rows, and mark what came and went."""
+        self.figures = figures
+        self._database = database
+        self._holder = holder
+        self._clock = clock
+        self._folds = folds
+        self._version = version
+        self._next = clock.monotonic() + LOOK_INTERVAL
+        self._upkeep_at = self._fold_at = self._next
+        self._failing = False
+
+    def step(self) -> float:
+        """Write and fold what is due; return seconds until the next step."""
+        now = self._clock.monotonic()
+        if now < self._next:
+            return self._next - now
+        self._next = now + LOOK_INTERVAL
+        try:
+            self._write(self.figures.ready(now))
+            if self._folds:
+                self._keep_up(now)
+        except PeckerError as error:
+            self._next = now + EVERY
+            self._complain(error)
+        else:
+            self._failing = False
+        return self._next - now
+
+    def leave(self) -> None:
+        """Write what there is: the process ends."""
+        try:
+            self._write(self.figures.ready(self._clock.monotonic(), leaving=True))
+        except PeckerError as error:
+            self._complain(error)
+
+    def _complain(self, error: PeckerError) -> None:
+        if not self._failing:
+            self._failing = True
+            logger.warning("pecker: figures of the history are not written: %s", error)
+
+    def _write(self, rows: Sequence[FiguresRow]) -> None:
+        if not rows:
+            return
+        self._database.change(
+            "write_figures",
+            now=None,
+            holder=self._holder,
+            parts=[row.part for row in rows],
+            ats=[from_us(row.at_us) for row in rows],
+            figures=[json.dumps(row.figures) for row in rows],
+        )
+        self.figures.wrote(rows)
+
+    def _keep_up(self, now: float) -> None:
+        if now >= self._upkeep_at:
+            self._upkeep_at = now + EVERY
+            self._database.change("write_marks", now=None, version=self._version)
+            self._database.change(
+                "purge_figures",
+                now=None,
+                steps=[*STEPS],
+                intos=[*STEPS[1:], None],
+                kept=[KEPT[step] for step in STEPS],
+            )
+        if now >= self._fold_at:
+            self._fold_at = now + EVERY
+            if self._fold():
+                self._fold_at = self._next = now + FOLDING
+
+    def _fold(self) -> bool:
+        """Fold one part of a span; return whether there was one."""
+        for nth, (step, into) in enumerate(pairwise(STEPS), 1):
+            rows = self._database.run(
+                "read_unfolded_figures",
+                now=None,
+                step=step,
+                into=into,
+                after=nth * OPEN,  # hours follow their quarters
+                holder=self._holder,
+            )
+            if not rows:
+                continue
+            cells: defaultdict[str, list[str]] = defaultdict(list)
+            for _, _, figures in rows:
+                for subject, cell in json.loads(figures).items():
+                    cells[subject].append(cell)
+            folded = {name: written(merged(some)) for name, some in cells.items()}
+            part, at, _ = rows[0]
+            self._database.change(
+                "fold_figures", into=into, part=part, at=at, figures=json.dumps(folded)
+            )
+            return True
+        return False
+
+
+class MarkRow(NamedTuple):
+    """Something that happened to all of it: a deploy, an alarm, an edit."""
+
+    at_us: int
+    kind: str
+    what: str
+
+
+def points(
+    database: Database, subject: str, since_us: int, until_us: int, now_us: int
+) -> tuple[int, dict[int, Cell]]:
+    """Return the minutes of a step, and the cells of a subject by their instants."""
+    age = timedelta(microseconds=now_us - since_us)
+    within = [step for step in STEPS if age <= timedelta(minutes=KEPT[step])]
+    step = within[0] if within else STEPS[-1]
+    wide = step * MINUTE_US
+    rows = database.run(
+        "read_figures",
+        step=step,
+        part=part_of(subject),
+        subject=subject,
+        since=from_us(since_us // wide * wide),
+        until=from_us(until_us),
+    )
+    cells: dict[int, Cell] = {}
+    for at_us, text in rows:
+        if text is not None:
+            cell = cells.setdefault(at_us // wide * wide, Cell())
+            for key, count in merged([text]).items():
+                put(cell, key, count)
+    return step, dict(sorted(cells.items()))
+
+
+def marks(database: Database, since_us: int, until_us: int) -> Sequence[MarkRow]:
+    """Return what happened within a time, the latest first; 200 at most."""
+    between = {"since": from_us(since_us), "until": from_us(until_us)}
+    return database.read(MarkRow, "read_marks", **between)

@@ -1,0 +1,316 @@
+"""The view of history: figures of an entry, a task or a queue over time, with marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from celery_pecker.kernel.clock import MICROSECOND, from_us
+from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.errors import InvalidField
+from celery_pecker.kernel.figure_tables import MarkRow, marks, points
+from celery_pecker.kernel.figures import (
+    AGE,
+    DEPTH,
+    LATE,
+    MINUTE_US,
+    OUTCOME,
+    RUN,
+    SENT,
+    SUMS,
+    WAIT,
+    Cell,
+    merged,
+    quantile,
+    written,
+)
+from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.outcomes import COUNTED
+from celery_pecker.surfaces.views.model import (
+    Card,
+    Column,
+    Figure,
+    Query,
+    Shown,
+    Table,
+    View,
+)
+from celery_pecker.surfaces.views.phrases import count, duration
+
+OF = ("entry", "task", "queue")
+USUAL = "24h"
+MINUTES = {"m": 1, "h": 60, "d": 1_440}
+GOOD = frozenset({Report.SUCCEEDED})
+NEUTRAL = frozenset({Report.PUBLISHED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointRow:
+    """What some minutes came to. Times are seconds; None: none was seen."""
+
+    at: datetime
+    published: int
+    succeeded: int
+    bad: int
+    """What was not sent, or ended badly."""
+    late_p50: float | None
+    late_p95: float | None
+    late_p99: float | None
+    wait_p50: float | None
+    wait_p95: float | None
+    wait_p99: float | None
+    run_p50: float | None
+    run_p95: float | None
+    run_p99: float | None
+    sent: int
+    """Outbox tasks that the broker took."""
+    depth: int
+    age: float
+    """Of the oldest outbox task that waited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """The figures of a subject between two instants."""
+
+    of: str
+    name: str
+    minutes: int
+    """Of each point."""
+    since_us: int
+    until_us: int
+    points: Sequence[PointRow]
+    total: PointRow
+    """Of all of it."""
+    outcomes: Mapping[str, int]
+    marks: Sequence[MarkRow]
+
+
+def past(
+    database: Database, of: str, name: str, *, length_us: int, until_us: int = 0
+) -> Past:
+    """Return the figures of a subject; of no name: of all of its kind.
+
+    ``until_us``: 0 is now.
+    """
+    [(now_us,)] = database.run("read_clock", now=None)
+    until_us = until_us or now_us
+    since_us = until_us - length_us
+    kind = "entry" if of == "entry" else "task"
+    subject = f"{of} {name}" if name else SUMS[kind]
+    step, cells = points(database, subject, since_us, until_us, now_us)
+    total = merged(map(written, cells.values()))
+    outcomes: Cell = Cell()
+    for report, column in COUNTED.items():
+        outcomes[column] += total[f"{OUTCOME}{report.value}"]
+    return Past(
+        of=of,
+        name=name,
+        minutes=step,
+        since_us=since_us,
+        until_us=until_us,
+        points=[point(at_us, cell) for at_us, cell in cells.items()],
+        total=point(since_us, total),
+        outcomes=+outcomes,
+        marks=marks(database, since_us, until_us),
+    )
+
+
+def point(at_us: int, cell: Cell) -> PointRow:
+    """Return a cell as people read it. Pure."""
+    times = {
+        f"{name}_p{part}": quantile(cell, measure, part / 100)
+        for name, measure in (("late", LATE), ("wait", WAIT), ("run", RUN))
+        for part in (50, 95, 99)
+    }
+    reports = {one: cell[f"{OUTCOME}{one.value}"] for one in COUNTED}
+    return PointRow(
+        at=from_us(at_us),
+        published=reports[Report.PUBLISHED],
+        succeeded=reports[Report.SUCCEEDED],
+        bad=sum(n for one, n in reports.items() if one not in GOOD | NEUTRAL),
+        sent=cell[SENT],
+        depth=cell[DEPTH],
+        age=cell[AGE] / 1_000,
+        **times,
+    )
+
+
+# The picture: panels of series, which a page draws whatever they are of.
+
+
+def _series(shown: Past, *fields: tuple[str, str, str]) -> Iterator[dict[str, Any]]:
+    for field, label, tone in fields:
+        values = [getattr(one, field) for one in shown.points]
+        yield {"label": label, "tone": tone, "values": values}
+
+
+def _times(shown: Past, label: str, field: str) -> dict[str, Any]:
+    parts = (("50", "calm"), ("95", "slow"), ("99", "bad"))
+    named = [(f"{field}_p{part}", f"p{part}", tone) for part, tone in parts]
+    return {"label": label, "kind": "times", "series": [*_series(shown, *named)]}
+
+
+def _counts(shown: Past, label: str, *fields: tuple[str, str, str]) -> dict[str, Any]:
+    return {"label": label, "kind": "counts", "series": [*_series(shown, *fields)]}
+
+
+def panels(shown: Past) -> list[dict[str, Any]]:
+    """Return what there is to draw of a subject, as JSON. Pure."""
+    if shown.of != "entry":
+        return [
+            _counts(shown, "Sent", ("sent", "sent", "done")),
+            _counts(shown, "Waiting at most", ("depth", "waiting", "slow")),
+            {
+                "label": "The oldest",
+                "kind": "times",
+                "series": [*_series(shown, ("age", "age", "slow"))],
+            },
+        ]
+    ended = (("succeeded", "succeeded", "done"), ("bad", "bad", "bad"))
+    return [
+        _times(shown, "How late", "late"),
+        _times(shown, "Wait in the queue", "wait"),
+        _times(shown, "Run time", "run"),
+        _counts(shown, "Runs", *ended),
+    ]
+
+
+def read(database: Database, query: Query) -> Shown:
+    """Return what an address asks for."""
+    of, until = query.get("of", OF[0]), query.get("until", "")
+    if of not in OF:
+        message = f"of: {of!r} is none of {', '.join(OF)}"
+        raise InvalidField(message, field="of")
+    length_us = length_of(query.get("since") or USUAL) // MICROSECOND
+    until_us = int(until) if until.isascii() and until.isdigit() else 0
+    name = query.get("name", "")
+    shown = past(database, of, name, length_us=length_us, until_us=until_us)
+    return Shown(
+        now_us=shown.until_us,
+        summary=shown,
+        rows={"marks": shown.marks},
+        extra={
+            "chart": {
+                "of": of,
+                "name": name,
+                "step": shown.minutes * MINUTE_US,
+                "since": shown.since_us,
+                "until": shown.until_us,
+                "at": [one.at.timestamp() * 1e6 for one in shown.points],
+                "panels": panels(shown),
+                "marks": [one._asdict() for one in shown.marks],
+            }
+        },
+    )
+
+
+def _runs(all_: Past) -> Card:
+    bad = {one: n for one, n in all_.outcomes.items() if one != "published"}
+    bad.pop("succeeded", None)
+    words = " · ".join(f"{count(n)} {one.replace('_', ' ')}" for one, n in bad.items())
+    return Card(
+        count(all_.total.succeeded),
+        words or "all ended well",
+        "danger" if bad else "success",
+    )
+
+
+def _time(field: str, label: str) -> Figure:
+    def card(all_: Past) -> Card:
+        p50, p95, p99 = (getattr(all_.total, f"{field}_p{n}") for n in (50, 95, 99))
+        return Card(duration(p95), f"p50 {duration(p50)}, p99 {duration(p99)}")
+
+    return Figure(field, label, card)
+
+
+def _sent(all_: Past) -> Card:
+    note = f"at most {count(all_.total.depth)} waited, {duration(all_.total.age)}"
+    return Card(count(all_.total.sent), note)
+
+
+POINTS = Table(
+    name="points",
+    title="History",
+    key="at",
+    columns=(
+        Column("at", "from", "instant"),
+        Column("succeeded", "succeeded", "count"),
+        Column("bad", "bad", "count", alert=True),
+        *(
+            Column(f"{key}_p{part}", f"{label} p{part}", "duration")
+            for key, label in (("late", "late"), ("wait", "wait"), ("run", "run"))
+            for part in (50, 95, 99)
+        ),
+    ),
+    empty="No figures of that time: they are written once a minute.",
+    by_hand=True,
+    nouns=("point", "points"),
+)
+OUTBOX_POINTS = Table(
+    name="outbox_points",
+    title="History",
+    key="at",
+    columns=(
+        Column("at", "from", "instant"),
+        Column("sent", "sent", "count"),
+        Column("depth", "waiting", "count"),
+        Column("age", "oldest", "duration"),
+    ),
+    empty=POINTS.empty,
+    by_hand=True,
+    nouns=POINTS.nouns,
+)
+MARKS = Table(
+    name="marks",
+    title="Marks",
+    key="what",
+    columns=(
+        Column("at", "when", "instant", value=lambda row: from_us(row.at_us)),
+        Column("kind", "what", "text"),
+        Column("what", "which", "name"),
+    ),
+    empty="Nothing was deployed, edited or restarted, and nothing rang.",
+    headed=True,
+    nouns=("mark", "marks"),
+)
+HISTORY = View(
+    name="history",
+    title="History",
+    read=read,
+    tables=(POINTS, OUTBOX_POINTS, MARKS),
+    figures=(
+        Figure("runs", "Ended well", _runs),
+        _time("late", "How late, p95"),
+        _time("wait", "Wait in the queue, p95"),
+        _time("run", "Run time, p95"),
+        Figure("sent", "Outbox tasks sent", _sent),
+    ),
+)
+
+
+def document(shown: Past) -> dict[str, Any]:
+    """Return it for programs."""
+    return {
+        "of": shown.of,
+        "name": shown.name,
+        "minutes": shown.minutes,
+        "outcomes": shown.outcomes,
+        "points": [asdict(one) for one in shown.points],
+        "marks": [
+            {"at": from_us(one.at_us), "kind": one.kind, "what": one.what}
+            for one in shown.marks
+        ],
+    }
+
+
+def length_of(text: str) -> timedelta:
+    """Return a length of time that is written like 90m, 24h or 30d."""
+    number, unit = text[:-1], MINUTES.get(text[-1:], 0)
+    minutes = unit * int(number[:6]) if number.isascii() and number.isdigit() else 0
+    if not minutes:
+        message = f"since: {text!r} is no length of time such as 90m, 24h or 30d"
+        raise InvalidField(message, field="since")
+    return timedelta(minutes=minutes)
