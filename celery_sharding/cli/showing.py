@@ -9,14 +9,15 @@ from rich.text import Text
 from celery_pecker.surfaces.console.listing import Listing
 from celery_pecker.surfaces.console.rendering import STYLES, print_table, visible
 from celery_pecker.surfaces.views.phrases import NONE, duration, pace
-from celery_sharding.cli.context import Context, job_command
+from celery_sharding.cli.context import Context, of_job
 from celery_sharding.cli.errors import item, short
 from celery_sharding.cli.listing import document
 from celery_sharding.overview import MEANINGS, Snapshot, take_snapshot
 from celery_sharding.views import LAYERS_TABLE, STATES, STRAGGLERS_TABLE
 
 
-@job_command
+@Context.command()
+@of_job
 def show(context: Context, *, task_id: str) -> None:
     """Show one job: layers, shards by status, what takes long, the first errors."""
     seen = take_snapshot(context.ledger, task_id)

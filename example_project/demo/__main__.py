@@ -96,7 +96,7 @@ def play(given: argparse.Namespace, console: Console) -> int:
                     Stage(base, calls=given.calls, seed=given.seed)
                 )
                 kept.callback(interrupts.deafen)
-            chronicle = _on_stage(given, scene, base, stage)
+            chronicle = on_stage(given, scene, base, stage)
         summary.show(console, chronicle)
         given.picture.write_text(picture.draw(chronicle))
         console.print(f"\nThe timeline as a picture: {given.picture}")
@@ -118,7 +118,7 @@ def play_alone(given: argparse.Namespace, console: Console) -> int:
     return 1 if failures else 0
 
 
-def _on_stage(
+def on_stage(
     given: argparse.Namespace, scene: Scene, base: Servers, stage: Stage
 ) -> Chronicle:
     """Return what was done, and what was to be seen when the story was over."""
@@ -144,8 +144,9 @@ def _on_stage(
         )
         story.play()
     pulse = _pulse(store, timeline, story.brokerless)
-    store.close()
     sight = watch.look()
+    watch.close()
+    store.close()
     if given.stay:
         scene.tell(f"the service goes on: {stage.flower_url} until Ctrl-C")
         interrupts.wait()

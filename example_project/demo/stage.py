@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from http import HTTPStatus
 from pathlib import Path
@@ -84,16 +84,27 @@ class Scheduler:
 
 
 class Stage:
-    """Builds the scene on given servers and takes it down."""
+    """Builds the scene on given servers and takes it down.
 
-    def __init__(self, servers: Servers, *, calls: int, seed: int) -> None:
+    `enters` returns the address by which a process with this name enters the database;
+    by default all enter as the demo itself does, which owns the tables.
+    """
+
+    def __init__(
+        self,
+        servers: Servers,
+        *,
+        calls: int,
+        seed: int,
+        enters: Callable[[str], str] | None = None,
+    ) -> None:
+        self._enters = enters or (lambda _: servers.postgres.dsn)
         self._processes: list[ProcessContainer] = []
         # Whoever is killed leaves his sign of life behind.
         self._folder = TemporaryDirectory(prefix="meetings-")
         self._calls = calls
         self.dsn = servers.postgres.dsn
         self._environment = {
-            "MEETINGS_DSN": servers.postgres.dsn,
             "MEETINGS_REDIS_URL": servers.redis.url,
             "MEETINGS_KEY_PREFIX": servers.redis.key_prefix,
             "MEETINGS_HEARTBEATS": self._folder.name,
@@ -206,6 +217,14 @@ class Stage:
             process.name for process in self._processes if process.exit_code is not None
         )
 
+    def logs(self) -> dict[str, str]:
+        """Return what each process has said, by its name."""
+        return {
+            process.name: process.logs().decode(errors="replace")
+            for process in self._processes
+            if process.lives
+        }
+
     def close(self) -> None:
         """No process is left."""
         for process in self._processes:
@@ -240,7 +259,7 @@ class Stage:
             [sys.executable, *command],
             name=name,
             cwd=ROOT,
-            env={**self._environment, **env},
+            env={**self._environment, "MEETINGS_DSN": self._enters(name), **env},
         )
         self._processes.append(process)
         return process

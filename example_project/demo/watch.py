@@ -127,6 +127,10 @@ class Watch:
                 self.sight = self.look()
             except psycopg.Error:
                 self.sight = replace(self.sight, reachable=False)
+        self.close()
+
+    def close(self) -> None:
+        """Drop the calling thread's connection."""
         self._store.close()
 
     def _runs(self) -> tuple[Run, ...]:

@@ -39,7 +39,13 @@ from tests.integration.surroundings.whole import stand
 
 PAGE = ROOT / "docs/how-to/rights-and-migrations.md"
 SCHEMA = "pecker"
-ALL = ("pecker_scheduler", "pecker_worker", "pecker_observe", "pecker_web")
+ALL = (
+    "pecker_scheduler",
+    "pecker_worker",
+    "pecker_observe",
+    "pecker_web",
+    "pecker_reader",
+)
 KINDS = "select count(*) from pecker.pecker_observer_kinds"
 NAMES = re.compile(rf"\b({'|'.join(ALL)})\b")
 

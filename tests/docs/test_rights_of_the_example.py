@@ -7,6 +7,7 @@ import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -22,11 +23,14 @@ from example_project.billing import play as billing
 from example_project.billing.story import failures as billing_failures
 from example_project.customers import play as customers
 from example_project.customers.story import failures as customers_failures
-from example_project.demo.servers import GivenRedis
-from example_project.demo.stage import started
+from example_project.demo.__main__ import on_stage, options
+from example_project.demo.scene import Scene
+from example_project.demo.servers import GivenRedis, Servers
+from example_project.demo.stage import Stage, started
 from example_project.groomer import play as groomer
 from example_project.groomer.hosts import Hosts
 from example_project.groomer.story import failures as groomer_failures
+from example_project.pace import DEMO_DROPS_AFTER
 from example_project.processes import ProcessContainer
 from example_project.rush import play as rush
 from example_project.rush.story import failures as rush_failures
@@ -38,10 +42,12 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(300)]
 SCHEMA = re.compile(r"\bpecker(?=\.| to\b)")
 ROLES = {
     "beat": "pecker_scheduler",
+    "scheduler": "pecker_scheduler",
     "worker": "pecker_worker",
     "observe": "pecker_observe",
+    "flower": "pecker_reader",
 }
-"""The role of a process by a word of its command; of any other, `pecker_web`."""
+"""The role of a process by a word of its command or name; of others, `pecker_web`."""
 BOTH = "pecker_scheduler_worker"
 """The login of a worker that is a scheduler too: a member of both."""
 
@@ -54,6 +60,8 @@ class Owner:
         self.roles = dict(ROLES)
         self.made: list[str] = []
         self.entered: set[str] = set()
+        self.reads: dict[str, str] = {}
+        """What a statement of the act's own reads of our tables, by role."""
         self._password = secrets.token_hex(16)
         self._suffix = secrets.token_hex(6)
 
@@ -71,6 +79,8 @@ class Owner:
         # On the tables of the act's own service, which it makes after this.
         text += f"alter default privileges grant all on tables to {roles};"
         text += f"alter default privileges grant all on sequences to {roles};"
+        for name, table in self.reads.items():
+            text += f"grant select on {schema}.{table} to {self._of(name)};"
         for name in ALL:
             text += f"alter role {self._of(name)} login password '{self._password}';"
         self.made.append(self._of(BOTH))
@@ -102,6 +112,20 @@ class Owner:
             for name, value in env.items()
         }
 
+    def enters(self, name: str) -> str:
+        """Return the address of a process of the story, by its name."""
+        words = re.split(r"\W", name)[::-1]  # the last one says most: worker-local
+        return self.dsn_of(
+            next(
+                (self.roles[word] for word in words if word in self.roles), "pecker_web"
+            )
+        )
+
+    def end(self) -> None:
+        """Remove the roles."""
+        for role in self.made:
+            remove(role, self.dsn)
+
     def dsn_of(self, role: str) -> str:
         """Return the address, entered as a role of the page."""
         self.entered.add(role)
@@ -113,9 +137,13 @@ class Owner:
 
 def look(process: ProcessContainer) -> None:
     """Fail where a process was refused something."""
-    said = process.logs().decode(errors="replace")
+    read(process.name, process.logs().decode(errors="replace"))
+
+
+def read(name: str, said: str) -> None:
+    """Fail where a process of this name was refused something."""
     lines = [line for line in said.splitlines() if "permission denied" in line]
-    assert not lines, f"{process.name}: {lines}"
+    assert not lines, f"{name}: {lines}"
 
 
 def enter_as_web(
@@ -145,8 +173,32 @@ def owner(empty_dsn: str) -> Iterator[Owner]:
     """Give the owner of a database without tables; the roles end with the test."""
     made = Owner(empty_dsn)
     yield made
-    for role in made.made:
-        remove(role, empty_dsn)
+    made.end()
+
+
+def test_the_story_is_played_under_the_documented_rights(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Schedulers are killed and frozen, and people look at it in Flower."""
+    given = options(
+        ["--short", "--calm", "--calls", "20", "--picture", f"{tmp_path}/p"]
+    )
+    scene = Scene(calls=given.calls, drops_after=DEMO_DROPS_AFTER)
+    with ExitStack() as kept:
+        base = kept.enter_context(Servers())
+        owner = Owner(base.postgres.dsn)
+        kept.callback(owner.end)
+        owner.roles["local"] = BOTH
+        owner.reads["pecker_worker"] = "pecker_replicas"  # its `record_run`
+        monkeypatch.setattr("example_project.demo.stage.migrate", owner.migrate)
+        stage = kept.enter_context(
+            Stage(base, calls=given.calls, seed=given.seed, enters=owner.enters)
+        )
+        chronicle = on_stage(given, scene, base, stage)
+        for name, said in stage.logs().items():
+            read(name, said)
+    assert chronicle.failures == []
+    assert owner.entered == {*ROLES.values(), BOTH, "pecker_web"} - {"pecker_observe"}
 
 
 def test_the_rush_hour_runs_under_the_documented_rights(

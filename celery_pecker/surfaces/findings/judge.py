@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from celery_pecker.kernel.lease import SECOND
@@ -199,11 +199,16 @@ def table(facts: Table) -> Finding:
     return ok(check, text)
 
 
-def rights(lacking: Sequence[tuple[str, str, str]]) -> Finding:
-    """Judge what the role may not do: (role, table, right)."""
+def rights(
+    lacking: Sequence[tuple[str, str, str]], needed: Collection[tuple[str, str]]
+) -> Finding:
+    """Judge what the role may not do of what is needed: (role, table, right)."""
     if not lacking:
         return ok("rights", "the role may do what a scheduler does")
     role = lacking[0][0]
+    changes = {(name, right) for name, right in needed if right != "select"}
+    if {(name, right) for _, name, right in lacking} == changes:
+        return ok("rights", f"the role {role!r} may read all, and changes nothing")
     of: dict[str, list[str]] = {}
     for _, name, right in lacking:
         of.setdefault(name, []).append(right)

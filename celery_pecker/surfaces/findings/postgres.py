@@ -93,7 +93,7 @@ def _schema(database: Database, app: str) -> Iterator[Finding]:
         privileges=[right for _, right in needed],
     )
     lacking = [(role, name, right) for role, name, right in rows]
-    yield judge.rights(lacking)
+    yield judge.rights(lacking, needed)
     if not any(
         name == "pecker_owner" and right == "select" for _, name, right in lacking
     ):
