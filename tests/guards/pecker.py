@@ -841,6 +841,19 @@ GUARDS = (
         STRIKES,
     ),
     Guard(
+        "deadline: a statement that is given up is cancelled on the server",
+        "            cancel_in_thread(self.pgconn)\n",
+        "            pass\n",
+        f"{IN_CLIENTS}::test_a_statement_that_is_given_up_is_cancelled",
+    ),
+    Guard(
+        "deadline: a client is left alone while it ends by itself",
+        "return self.waiting > 0 and now < self.at + CLIENT_GRACE",
+        "return False",
+        f"{IN_CLIENTS}"
+        "::test_a_statement_that_the_server_ends_leaves_its_connection_in_use",
+    ),
+    Guard(
         "deadline: steps of a client that belong together are not struck in between",
         "indivisible and now",
         "False and now",

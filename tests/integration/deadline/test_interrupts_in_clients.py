@@ -22,6 +22,7 @@ from celery_pecker.deadline.clients import psycopg as psycopg_client
 from celery_pecker.deadline.clients import sqlalchemy as sqlalchemy_client
 from celery_pecker.deadline.enforcement import alarm
 from celery_pecker.kernel.clock import monotonic
+from celery_pecker.testing import eventually
 from tests.integration.deadline.conftest import Ways
 from tests.integration.deadline.exchanges import (
     BUDGET,
@@ -97,6 +98,59 @@ def test_a_connection_is_given_up_whole(
         struck(exchange)
         proxy.open()
         assert exchange() == right
+
+
+def test_a_statement_that_the_server_ends_leaves_its_connection_in_use(
+    way: Ways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer comes a little after the deadline: it is waited for.
+
+    A cursor of the server's is used: its steps are not kept whole by anything else.
+    """
+    monkeypatch.setattr(psycopg_client, "EXTRA_TIMEOUT", LONG)
+    proxy, address = way("psycopg")
+    with psycopg_client.Connection.connect(address) as connection:
+
+        def exchange() -> None:
+            with connection.cursor("rows") as cursor:
+                cursor.execute("select pg_sleep(600)")
+                proxy.delay = OVER
+                cursor.fetchone()
+
+        struck(exchange)
+        assert not connection.closed
+        connection.rollback()
+        assert connection.execute("select 7").fetchone() == (7,)
+
+
+def test_a_statement_that_is_given_up_is_cancelled(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL is asked, and the connection closed, though the alarm rings then.
+
+    What COPY sends has no bound of the server's: it would run on for ten minutes.
+    """
+    copied = "copy (select pg_sleep(600)) to stdout"
+    late = first_over(psycopg_client.cancel_in_thread)
+    monkeypatch.setattr(psycopg_client, "cancel_in_thread", late)
+    with (
+        psycopg_client.Connection.connect(dsn, autocommit=True) as connection,
+        psycopg.connect(dsn, autocommit=True) as other,
+    ):
+        pid = connection.info.backend_pid
+
+        def exchange() -> None:
+            with connection.cursor() as cursor, cursor.copy(copied) as rows:
+                list(rows)
+
+        struck(exchange)
+        assert connection.closed
+
+        def ended() -> bool:
+            there = "select count(*) from pg_stat_activity where pid = %s"
+            return other.execute(there, [pid]).fetchone() == (0,)
+
+        eventually(ended, 30.0, "the statement has ended")
 
 
 @pytest.mark.parametrize(
