@@ -27,8 +27,8 @@ def main() -> int:
         page.open("/now")
         for name, one in INCIDENTS.items():
             wait(page, lambda: is_well(page), "nothing is wrong before")
-            begun = SYSTEM.monotonic()
             with one.begin(running):
+                begun = SYSTEM.monotonic()
                 wait(page, lambda title=one.title: shows(page, title), one.title)
                 taken = SYSTEM.monotonic() - begun
                 with phone(driver):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import psycopg
 
+from celery_pecker.kernel.clock import pause
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
@@ -81,6 +82,15 @@ def locked_row(scene: Scene) -> Iterator[None]:
 def locked_table(scene: Scene) -> Iterator[None]:
     """A forgotten transaction holds all rows."""
     with transaction(scene, "lock table pecker_tasks in exclusive mode"):
+        yield
+
+
+@incident("A transaction holds back the clean-up", "End the session")
+def held_snapshot(scene: Scene) -> Iterator[None]:
+    """A report was begun at a prompt, and has been open for a minute."""
+    # A younger one is a report that ends: it is named from a minute on.
+    with transaction(scene, "begin isolation level repeatable read; select 1"):
+        pause(60.0)
         yield
 
 

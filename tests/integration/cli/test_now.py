@@ -180,3 +180,21 @@ def test_a_terminal_gets_a_live_screen_whose_keys_act(dsn: str, tmp_path: Path) 
             "select act from pecker_acts where ended_at is not null and error is null"
         ).fetchall()
     assert acts == [("now end",)]
+
+
+def test_a_paused_schedule_that_was_removed_is_not_named(
+    line: Line, redis_url: str
+) -> None:
+    """Its row of slots stays paused for a while, and is nobody's to resume."""
+    line.app.conf["broker_url"] = redis_url
+
+    def checks() -> list[str]:
+        found = line.json("now", code=0)["causes"]
+        return [one["check"] for one in found]
+
+    with line.replica():
+        line("set", "weekly", "--task", "proj.tick", "--every", "60")
+        line("pause", "weekly")
+        assert "paused" in checks()
+        line("remove", "weekly")
+        assert "paused" not in checks()
