@@ -149,7 +149,7 @@ class Bridge(Scheduler):
         if entry.name not in rows:
             last = min(entry.last_run_at, from_us(self._now_us) - SECOND)
             one = {"names": [entry.name], "instants": [last]}
-            self._database.run("import_last", now=None, overwrite=False, **one)
+            self._database.run("import_last", overwrite=False, **one)
             return False
         last_us = rows[entry.name].executed_us
         if refresh := getattr(entry.model, "refresh_from_db", None):

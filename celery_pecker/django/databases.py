@@ -84,7 +84,7 @@ class Alias:
         """Return the rows of a statement. Raises Django's errors."""
         text = render(statements()[label], self.schema)
         with connections[self.alias].cursor() as cursor:
-            cursor.execute(text, params)
+            cursor.execute(text, {"now": None, **params})
             rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
             return rows
 
@@ -92,7 +92,7 @@ class Alias:
         """Return what is made of each row, of its columns by name."""
         text = render(statements()[label], self.schema)
         with connections[self.alias].cursor() as cursor:
-            cursor.execute(text, params)
+            cursor.execute(text, {"now": None, **params})
             names = [column[0] for column in cursor.description]
             return [of(**dict(zip(names, row, strict=True))) for row in cursor]
 

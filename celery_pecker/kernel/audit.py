@@ -101,7 +101,7 @@ def recorded_over(
 
 def _begin(tables: Tables, app: str, **texts: str) -> int:
     kept = {name: _kept(text) for name, text in texts.items()}
-    [(number, owner)] = tables.run("begin_act", now=None, app=app, **kept)
+    [(number, owner)] = tables.run("begin_act", app=app, **kept)
     if number is None:
         raise refusals.foreign(tables.schema, owner, app)
     return int(number)
@@ -111,7 +111,7 @@ def _end(tables: Tables, number: int, act: str, error: str | None) -> None:
     """Write what came of it. Where that fails the row stays: unknown."""
     kept = None if error is None else _kept(error)
     try:
-        tables.run("end_act", now=None, id=number, error=kept)
+        tables.run("end_act", id=number, error=kept)
     except PeckerError as failed:
         logger.warning(
             "what came of act %d (%s) is not recorded: %s", number, act, failed

@@ -16,6 +16,7 @@ import math
 import select
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from typing import Any, Self, TypeVar
 
 import psycopg
@@ -59,6 +60,8 @@ class Database:
         self._connection: BoundedConnection | None = None
         self.made = 0
         """How many connections were made."""
+        self.now: Callable[[], datetime | None] = lambda: None
+        """What time statements go by; None, but in tests: the server's own clock."""
         self._hurried = False
         self._calling_off = 0.0
 
@@ -233,7 +236,7 @@ class Database:
         try:
             connection = self._connected()
             with connection.cursor(binary=True, row_factory=row_factory) as cursor:
-                cursor.execute(self._statements[label], params)
+                cursor.execute(self._statements[label], {"now": self.now(), **params})
                 rows = cursor.fetchall() if cursor.description else ()
                 return rows, cursor.rowcount
         except refusals.LOST_RACES as error:

@@ -94,7 +94,7 @@ def start_flow(schema: str, one: Start) -> Flow[int]:
         NoCapacity: no host has room, and it was to be refused then.
         ObserverRefused: its kind is unknown, or it is heavier than every capacity.
     """
-    asked = Statement.of(schema, "start_observer", now=None, **asdict(one))
+    asked = Statement.of(schema, "start_observer", **asdict(one))
     [(made, weight, largest, has_room)] = yield asked
     if made is not None:
         return int(made)
@@ -127,12 +127,12 @@ def start_flow(schema: str, one: Start) -> Flow[int]:
 
 def stop_flow(schema: str, name: str) -> Flow[Answer]:
     """Ask for the end of an observer."""
-    return _answered(Statement.of(schema, "stop_observer", now=None, name=name))
+    return _answered(Statement.of(schema, "stop_observer", name=name))
 
 
 def restart_flow(schema: str, name: str) -> Flow[Answer]:
     """Ask for a new beginning of an observer."""
-    asked = Statement.of(schema, "restart_observer", now=None, name=name)
+    asked = Statement.of(schema, "restart_observer", name=name)
     answer = yield from _answered(asked)
     return Answer.ASKED if answer is Answer.NOT_ACTIVE_YET else answer
 

@@ -108,19 +108,18 @@ class ObserversOverview:
 
     def summary(self) -> ObserversSummary:
         """Count observers by kind and place; return them with the hosts."""
-        [unsent] = self._database.read(Unsent, "count_observer_notices", now=None)
+        [unsent] = self._database.read(Unsent, "count_observer_notices")
         return summed(self.counts(), self.hosts(), unsent)
 
     def counts(self) -> Sequence[CountRow]:
         """Return how many there are of each kind in each place."""
-        return self._database.read(_count, "summarize_observers", now=None)
+        return self._database.read(_count, "summarize_observers")
 
     def page(self, which: Which, *, limit: int, skip: int = 0) -> ObserverPage:
         """Return observers: those that need a look first, then by name."""
         rows = self._database.read(
             _counted,
             "search_observers",
-            now=None,
             search=which.search,
             kind=which.kind,
             node=which.node,
@@ -133,7 +132,7 @@ class ObserversOverview:
 
     def hosts(self, *, dead: bool = False) -> Sequence[NodeRow]:
         """Return the hosts with their load and lease, by name."""
-        return self._database.read(NodeRow, "list_observer_nodes", now=None, dead=dead)
+        return self._database.read(NodeRow, "list_observer_nodes", dead=dead)
 
     def list(  # noqa: PLR0913  # what a row may be chosen by
         self,
@@ -150,7 +149,6 @@ class ObserversOverview:
         return self._database.read(
             _observer,
             "list_observers",
-            now=None,
             name=name,
             kind=kind,
             node=node,

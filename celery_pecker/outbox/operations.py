@@ -164,7 +164,7 @@ def set_load(  # all of it is set
         "only": None if only is None else [*only],
     }
     load = Load.of(**values)
-    database.change("set_outbox_load", now=None, **values)
+    database.change("set_outbox_load", **values)
     return load
 
 
@@ -187,7 +187,7 @@ def _change(
     params = {**nothing, "ended": False, **which.params, **values}
     if only_parked:
         params["parked"] = True
-    return _all(database, "change_outbox", {"now": None, **params})
+    return _all(database, "change_outbox", params)
 
 
 def _all(database: Database, label: str, params: dict[str, Any]) -> int:

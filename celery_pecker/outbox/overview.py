@@ -196,7 +196,7 @@ class OutboxOverview:
         """Count what waits, by task; those with the most first."""
         database = self._database
         counted = database.read(
-            Counted, "count_outbox", now=None, most=MOST_COUNTED, tasks=MOST_TASKS
+            Counted, "count_outbox", most=MOST_COUNTED, tasks=MOST_TASKS
         )
         estimates: dict[str, int] = {}
         if indexes := indexes_to_ask(counted):
@@ -205,10 +205,9 @@ class OutboxOverview:
                 "estimate_outbox", schema=database.schema, indexes=names
             )
             estimates = {str(name): int(count) for name, count in rows}
-        relays = database.read(_relay, "read_outbox_relays", now=None)
+        relays = database.read(_relay, "read_outbox_relays")
         rates = {
-            str(task): float(rate)
-            for task, rate in database.run("read_outbox_rate", now=None)
+            str(task): float(rate) for task, rate in database.run("read_outbox_rate")
         }
         for relay in relays:
             for task, rate in relay.rates.items():
@@ -222,7 +221,7 @@ class OutboxOverview:
 
     def rows(self, which: Which, *, limit: int) -> Sequence[MessageRow]:
         """Return rows, those with the most attempts first."""
-        asked = {"now": None, "most": limit, **which.params}
+        asked = {"most": limit, **which.params}
         return self._database.read(_message, "show_outbox", **asked)
 
 

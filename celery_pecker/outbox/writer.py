@@ -6,7 +6,7 @@ and is sent their rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -25,7 +25,6 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, SchemaOutdated
 from celery_pecker.kernel.refusals import MIGRATE
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.kernel.sql import OURS, rendered
 from celery_pecker.outbox import hook
 from celery_pecker.outbox.model import TABLE, Entry, Mode
 from celery_pecker.outbox.sinks import Joined, Keeping, Using, Writing
@@ -73,24 +72,25 @@ class Recorder:
         """
         if place not in self._seen:
             asked = {"schema": self._schema, "table": TABLE}
-            rows = yield self._statement("outbox_writable", asked)
+            rows = yield self._statement("outbox_writable", **asked)
             self._judge(rows[0])
             self._seen.add(place)
         if len(entries) == 1:
             entry = entries[0]
             if entry.key is not None:
-                params = {**_params(entry), "dedupe_key": entry.key}
-                rows = yield self._statement("record_message_once", params)
+                rows = yield self._statement(
+                    "record_message_once", **_params(entry), dedupe_key=entry.key
+                )
                 return [str(task_id) for (task_id,) in rows]
-            yield self._statement("record_message", _params(entry))
+            yield self._statement("record_message", **_params(entry))
         else:
             for some in batches(entries):
                 label = "record_copies" if copies else "record_messages"
-                yield self._statement(label, _columns(some, copies=copies))
+                yield self._statement(label, **_columns(some, copies=copies))
         return [entry.message.task_id for entry in entries]
 
-    def _statement(self, label: str, params: Mapping[str, object]) -> Statement:
-        return Statement(label, rendered(OURS, self._schema)[label], params)
+    def _statement(self, label: str, /, **params: object) -> Statement:
+        return Statement.of(self._schema, label, **params)
 
     def _judge(self, row: Sequence[object]) -> None:
         there, may_insert = row
@@ -113,22 +113,7 @@ def _params(entry: Entry) -> dict[str, object]:
     delay = message.delay
     if delay is None and mode is not Mode.RELAY:
         delay = 0.0  # a row that a run holds has an instant from the beginning
-    return {
-        "now": None,
-        "delay": delay,
-        "mode": int(mode),
-        "priority": message.priority,
-        "task": message.task,
-        "task_id": message.task_id,
-        "exchange": message.exchange,
-        "routing_key": message.routing_key,
-        "content_type": message.content_type,
-        "content_encoding": message.content_encoding,
-        "declare": message.declare,
-        "headers": message.headers,
-        "properties": message.properties,
-        "body": message.body,
-    }
+    return {**message._asdict(), "delay": delay, "mode": int(mode)}
 
 
 def _columns(entries: Sequence[Entry], *, copies: bool) -> dict[str, object]:
@@ -143,10 +128,7 @@ def _columns(entries: Sequence[Entry], *, copies: bool) -> dict[str, object]:
             "body": b"\x1e".join(message.body for message in messages).decode(),
         }
     rows = [_params(entry) for entry in entries]
-    columns: dict[str, object] = {
-        name: [row[name] for row in rows] for name in rows[0] if name != "now"
-    }
-    return {"now": None, **columns}
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 class Writer:

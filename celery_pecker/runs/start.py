@@ -126,7 +126,7 @@ class Starter:
             with self._connections.connection(
                 min(within, self._settings.database_timeout)
             ) as one:
-                ((now_us,),) = one.run("read_clock", now=None)
+                ((now_us,),) = one.run("read_clock")
         except PeckerError:
             self._instants.missed()
         else:
@@ -151,7 +151,6 @@ class Starter:
             def ask() -> StartAnswer:
                 (row,) = database.run(
                     "start_run",
-                    now=None,
                     name=run.name,
                     era=run.era,
                     due=run.due_at,

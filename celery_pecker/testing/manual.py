@@ -134,9 +134,8 @@ class ManualPecker:
         pace = pace or UpkeepPace()
         entries = entries_of(app) if isinstance(app, Celery) else app
         agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
-        self.repository = repository = Repository(
-            self._database, holder, kind=kind, now=self.clock.now
-        )
+        self._database.now = self.clock.now
+        self.repository = repository = Repository(self._database, holder, kind=kind)
         self._timekeeper = timekeeper = Timekeeper(self.clock, repository, agenda)
         self.stored: StoredSync | None = None
         if definitions is not None:

@@ -51,11 +51,11 @@ GUARDS = (
         "                raise SlotUnderway\n"
         "            names = [] if there.executed_us is not None else [new]\n"
         "            if names and not (yield ask("
-        '"enroll_stored", names=names, now=None)):\n'
+        '"enroll_stored", names=names)):\n'
         "                continue  # another edit has just created it\n",
         "            names = [] if there.executed_us is not None else [new]\n"
         "            if names and not (yield ask("
-        '"enroll_stored", names=names, now=None)):\n'
+        '"enroll_stored", names=names)):\n'
         "                continue  # another edit has just created it\n"
         '            if before.owns and (yield ask("find_underway", name=old)):\n'
         "                raise SlotUnderway\n",
@@ -76,9 +76,8 @@ GUARDS = (
     Guard(
         "stored: a pause waits for a rename",
         '        yield self._statement("lock_entries", names=[name])\n'
-        "        rows = yield self._statement(\n"
-        '            "pause_entry"',
-        '        rows = yield self._statement(\n            "pause_entry"',
+        '        rows = yield self._statement("pause_entry"',
+        '        rows = yield self._statement("pause_entry"',
         f"{TESTS}::test_what_is_asked_of_a_name_that_goes_is_refused",
     ),
     Guard(

@@ -57,10 +57,9 @@ class Claims(RuleBasedStateMachine):
     def begin(self) -> None:
         """Nobody has claimed anything."""
         self.now_us = START
-        self.repositories = [
-            Repository(database, uuid.uuid4(), now=self.instant)
-            for database in self.databases
-        ]
+        for database in self.databases:
+            database.now = self.instant
+        self.repositories = [Repository(one, uuid.uuid4()) for one in self.databases]
         self.databases[0]._connected().execute("truncate public.pecker_tasks")
         self.repositories[0].enroll([*PERIODS])
         self.rows = dict.fromkeys(PERIODS, (START, 0, 0))  # slot, era, missed

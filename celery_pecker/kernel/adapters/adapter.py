@@ -28,9 +28,9 @@ class Statement(NamedTuple):
     params: Mapping[str, object]
 
     @classmethod
-    def of(cls, schema: str, label: str, **params: object) -> Self:
+    def of(cls, schema: str, label: str, /, **params: object) -> Self:
         """Return a statement of ours for the tables of a schema."""
-        return cls(label, rendered(OURS, schema)[label], params)
+        return cls(label, rendered(OURS, schema)[label], {"now": None, **params})
 
 
 Flow = Generator[Statement, Rows, T]

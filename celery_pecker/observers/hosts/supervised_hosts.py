@@ -320,10 +320,10 @@ class SupervisedHost:
         settings = Settings(**{k.removeprefix(PREFIX): v for k, v in conf.items()})
         database = Database.of(settings, role="observers")
         try:
-            ended = database.run("end_observer_node", now=None, node=process.node)
+            ended = database.run("end_observer_node", node=process.node)
             if process is not self._replaced_process:
                 self._drained = (True,) in ended
-            database.run("free_observers", now=None, most=1_000)
+            database.run("free_observers", most=1_000)
         except (DatabaseUnavailable, Misconfigured) as error:
             logger.warning(
                 "pecker: the end of host %s of observers was not written: %s",

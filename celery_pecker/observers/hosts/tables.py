@@ -116,7 +116,6 @@ class Tables:
         options = [self._kinds[kind].options for kind in kinds]
         self._database.change(
             "join_observer_nodes",
-            now=None,
             node=node,
             name=name,
             pid=pid,
@@ -135,7 +134,6 @@ class Tables:
         [pulse] = self._database.read(
             Pulse,
             "pulse_observer_node",
-            now=None,
             node=self.node,
             kinds=[*self._kinds],
             follows=self._follows,
@@ -145,28 +143,27 @@ class Tables:
     def free(self) -> None:
         """Let what dead hosts held wait for a host."""
         while True:
-            [(count,)] = self._database.run("free_observers", now=None, most=AT_ONCE)
+            [(count,)] = self._database.run("free_observers", most=AT_ONCE)
             if count < AT_ONCE:
                 return
 
     def drain(self) -> None:
         """Take nothing more."""
-        self._database.change("drain_observer_node", now=None, node=self.node)
+        self._database.change("drain_observer_node", node=self.node)
 
     def leave(self) -> None:
         """Record that the host has ended in good order."""
-        self._database.change("end_observer_node", now=None, node=self.node)
+        self._database.change("end_observer_node", node=self.node)
 
     def survey(self) -> placement.Survey:
         """Return how the load lies."""
-        seen = self._database.read(placement.seen, "survey_observers", now=None)
+        seen = self._database.read(placement.seen, "survey_observers")
         return placement.survey_of(seen)
 
     def claim(self, room: int, most: int) -> list[Claimed]:
         """Take what waits, up to a weight of ``room``."""
         rows = self._database.run(
             "claim_observers",
-            now=None,
             node=self.node,
             kinds=[*self._kinds],
             room=room,
@@ -178,7 +175,6 @@ class Tables:
         """Take anew what this host holds and does not run."""
         rows = self._database.run(
             "retake_observers",
-            now=None,
             node=self.node,
             running=[*running],
             most=min(most, AT_ONCE),
@@ -225,7 +221,6 @@ class Tables:
         return self._database.read(
             ReportResult,
             "report_observers",
-            now=None,
             node=self.node,
             ids=[one.id for one in outcomes],
             epochs=[one.epoch for one in outcomes],
@@ -248,7 +243,7 @@ class Tables:
 
     def notices(self, most: int) -> Sequence[Notice]:
         """Take signatures that are to be sent; no other host does for a while."""
-        return self._database.read(Notice, "take_observer_notices", now=None, most=most)
+        return self._database.read(Notice, "take_observer_notices", most=most)
 
     def notice_sent(self, ident: int) -> None:
         """Forget a signature that was sent."""
@@ -260,7 +255,7 @@ class Tables:
 
     def prune(self, keep: int) -> None:
         """Delete what is old, some thousand rows at most."""
-        self._database.change("prune_observers", now=None, keep=keep, most=5_000)
+        self._database.change("prune_observers", keep=keep, most=5_000)
 
     def _read(self, moved: Mapping[int, bool]) -> list[Claimed]:
         def claimed(**columns: Any) -> Claimed:
@@ -272,7 +267,6 @@ class Tables:
             rows += self._database.read(
                 claimed,
                 "read_observers",
-                now=None,
                 node=self.node,
                 ids=ids[start : start + READ_AT_ONCE],
             )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -65,22 +64,14 @@ class RelayTally:
     """Messages per second, by task, in the last seconds."""
 
 
+@dataclass
 class Batches:
     """The batches of one table, for one relay."""
 
-    def __init__(
-        self,
-        database: Database,
-        holder: uuid.UUID,
-        *,
-        hold: float,
-        now: Callable[[], datetime | None] = lambda: None,
-    ) -> None:
-        self._database = database
-        self._hold = hold
-        self._now = now
-        """None in production: the database reads its own clock. Tests set it."""
-        self.holder = holder
+    database: Database
+    holder: uuid.UUID
+    _: KW_ONLY
+    hold: float
 
     def claim(
         self,
@@ -99,12 +90,11 @@ class Batches:
             size: Bytes of their messages at most.
 
         """
-        rows = self._database.run(
+        rows = self.database.run(
             "claim_outbox",
-            now=self._now(),
             token=token,
             holder=self.holder,
-            hold=self._hold,
+            hold=self.hold,
             above=above,
             most=most,
             bytes=size,
@@ -119,15 +109,15 @@ class Batches:
 
     def writers(self) -> list[str]:
         """Return the transactions that write into the table, or may."""
-        schema = self._database.schema
-        [(writers,)] = self._database.run(
+        schema = self.database.schema
+        [(writers,)] = self.database.run(
             "read_outbox_writers", schema=schema, table=TABLE
         )
         return list(writers)
 
     def straggler(self, after: int, up_to: int) -> int | None:
         """Return the first id of these that waits and that no relay has."""
-        rows = self._database.run("find_outbox_behind", after=after, up_to=up_to)
+        rows = self.database.run("find_outbox_behind", after=after, up_to=up_to)
         return int(rows[0][0]) if rows else None
 
     def reclaim(self, *, mine: bool = False) -> RelayBatch | None:
@@ -137,11 +127,10 @@ class Batches:
             mine: Also one of this relay's own, which it lost sight of.
 
         """
-        row = self._database.run_one(
+        row = self.database.run_one(
             "reclaim_outbox",
-            now=self._now(),
             holder=self.holder,
-            hold=self._hold,
+            hold=self.hold,
             mine=mine,
         )
         if row is None:
@@ -153,11 +142,11 @@ class Batches:
 
     def shorten_holds(self) -> int:
         """Shorten holds from before the database's clock stepped back."""
-        return self._database.change("shorten_outbox_holds", now=self._now())
+        return self.database.change("shorten_outbox_holds")
 
     def read(self, batch: RelayBatch) -> list[Message]:
         """Return the messages of a batch, by id; parked and dropped ones are out."""
-        rows = self._database.run("read_outbox", ids=batch.ids)
+        rows = self.database.run("read_outbox", ids=batch.ids)
         return sorted(map(Message.stored, rows), key=attrgetter("id"))
 
     def close(self, batch: RelayBatch) -> int:
@@ -167,10 +156,10 @@ class Batches:
             LeaseLost: another relay has taken the batch over.
 
         """
-        [(closed, sent)] = self._database.run(
+        [(closed, sent)] = self.database.run(
             "close_outbox_batch", batch=batch.number, epoch=batch.epoch
         )
-        if not self._database.one_row("close_outbox_batch", closed):
+        if not self.database.one_row("close_outbox_batch", closed):
             raise _lost(batch)
         return int(sent)
 
@@ -197,9 +186,8 @@ class Batches:
 
         """
         parked = parked or {}
-        [(held, number)] = self._database.run(
+        [(held, number)] = self.database.run(
             "split_outbox_batch",
-            now=self._now(),
             batch=batch.number,
             epoch=batch.epoch,
             sent=[*sent],
@@ -208,7 +196,7 @@ class Batches:
             apart=[*apart],
             token=token,
         )
-        if not self._database.one_row("split_outbox_batch", held):
+        if not self.database.one_row("split_outbox_batch", held):
             raise _lost(batch)
         out = {*sent, *parked, *apart}
         left = [one for one in batch.ids if one not in out]
@@ -224,9 +212,8 @@ class Batches:
 
         A try that the broker refused, whatever the message, says nothing of it.
         """
-        self._database.change_one(
+        self.database.change_one(
             "release_outbox_batch",
-            now=self._now(),
             batch=batch.number,
             epoch=batch.epoch,
             wait=wait,
@@ -235,9 +222,8 @@ class Batches:
 
     def announce(self, *, host: str, pid: int, tally: RelayTally) -> int:
         """Write that this relay is there; return how many others are."""
-        [(others,)] = self._database.run(
+        [(others,)] = self.database.run(
             "announce_relay",
-            now=self._now(),
             holder=self.holder,
             host=host,
             pid=pid,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -55,39 +54,30 @@ class ClaimReply(NamedTuple):
     """Ids and tasks of rows whose last attempt has not reported its end."""
 
 
+@dataclass
 class Rows:
     """The rows of one table that stay until their task has succeeded."""
 
-    def __init__(
-        self,
-        database: Database,
-        holds: Holds,
-        *,
-        log: int = 10_000,
-        now: Callable[[], datetime | None] = lambda: None,
-    ) -> None:
-        self._database = database
-        self._holds = holds
-        self._log = log
-        self._now = now
-        """None in production: the database reads its own clock. Tests set it."""
+    database: Database
+    holds: Holds
+    _: KW_ONLY
+    log: int = 10_000
 
     def claim_pushes(
         self, *, only: Sequence[str] | None = None, most: int = MAX_PUSHES
     ) -> list[Pushed]:
         """Take rows for which a message is due; a lost race is an empty answer."""
-        rows = self._database.run(
+        rows = self.database.run(
             "claim_outbox_pushes",
-            now=self._now(),
             only=None if only is None else list(only),
             most=most,
-            holds=self._holds.seconds,
+            holds=self.holds.seconds,
         )
         return [Pushed(*row) for row in rows]
 
     def read(self, claimed: Sequence[tuple[int, int]]) -> list[Message]:
         """Return the messages, by id, of rows that still have their claim's epoch."""
-        rows = self._database.run(
+        rows = self.database.run(
             "read_outbox_runs",
             ids=[one[0] for one in claimed],
             epochs=[one[1] for one in claimed],
@@ -96,15 +86,14 @@ class Rows:
 
     def start(self, ref: RowRef, options: Options) -> tuple[StartedRun | None, str]:
         """Start the run of a message, or say why not: gone, repeated or parked."""
-        [(attempt, raised, hold, verdict)] = self._database.run(
+        [(attempt, raised, hold, verdict)] = self.database.run(
             "start_outbox_run",
-            now=self._now(),
             id=ref.row,
             epoch=ref.epoch,
             task_id=ref.task_id,
             floor=options.floor,
             last=options.attempts,
-            holds=self._holds.seconds,
+            holds=self.holds.seconds,
         )
         if attempt is None:
             return None, str(verdict)
@@ -113,14 +102,13 @@ class Rows:
 
     def take(self, tasks: Sequence[tuple[str, Options]], most: int) -> ClaimReply:
         """Start the runs of rows of mode 2 that are due."""
-        rows = self._database.run(
+        rows = self.database.run(
             "take_outbox_runs",
-            now=self._now(),
             tasks=[name for name, _ in tasks],
             lasts=[options.attempts for _, options in tasks],
             floors=[options.floor for _, options in tasks],
             most=most,
-            holds=self._holds.seconds,
+            holds=self.holds.seconds,
         )
         begun, parked = [], []
         for row, task, attempt, epoch, hold, over in rows:
@@ -136,15 +124,14 @@ class Rows:
 
     def end(self, begun: StartedRun, *, emergency: bool) -> bool:
         """Delete the row of a run that succeeded; False: it is not this run's."""
-        [(gone,)] = self._database.run(
+        [(gone,)] = self.database.run(
             "end_outbox_run",
-            now=self._now(),
             id=begun.id,
             epoch=begun.epoch,
             emergency=emergency,
-            kept=self._log,
+            kept=self.log,
         )
-        return self._database.one_row("end_outbox_run", gone)
+        return self.database.one_row("end_outbox_run", gone)
 
     def fail(
         self,
@@ -159,9 +146,8 @@ class Rows:
 
         A caller that has only a message of the row passes its task id.
         """
-        return self._database.change_one(
+        return self.database.change_one(
             "fail_outbox_run",
-            now=self._now(),
             id=row,
             epoch=epoch,
             task_id=task_id,
@@ -174,13 +160,13 @@ class Rows:
 
         Return how many there were; call again while there are some.
         """
-        return self._database.change(
-            "shorten_outbox_run_holds", now=self._now(), slack=slack, most=MAX_MENDED
+        return self.database.change(
+            "shorten_outbox_run_holds", slack=slack, most=MAX_MENDED
         )
 
     def load(self) -> Load:
         """Return how hard the processing may work now."""
-        return read_load(self._database)
+        return read_load(self.database)
 
 
 def read_load(database: Database) -> Load:

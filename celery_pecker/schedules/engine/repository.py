@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -55,37 +55,26 @@ def _stored(row: tuple[Any, ...]) -> StoredSchedule:
     return StoredSchedule(*(*row[5:18], hot, *row[24:]))
 
 
+@dataclass
 class Repository:
     """The tables of schedules, for one holder."""
 
-    def __init__(
-        self,
-        database: Database,
-        holder: uuid.UUID,
-        *,
-        kind: str = "beat",
-        keeps_reports: bool = True,
-        now: Callable[[], datetime | None] = lambda: None,
-    ) -> None:
-        self.keeps_reports = keeps_reports
-        """Whether this app has a history at all."""
-        self._database = database
-        self._kind = kind
-        self._now = now
-        """None in production: the database reads its own clock. Tests say when."""
-        self.holder = holder
+    database: Database
+    holder: uuid.UUID
+    _: KW_ONLY
+    kind: str = "beat"
+    keeps_reports: bool = True
+    """Whether this app has a history at all."""
 
     @property
     def local(self) -> bool:
         """Whether it serves entries that run in the process that won them."""
-        return self._kind == "local"
+        return self.kind == "local"
 
     def enroll(self, names: Sequence[str]) -> int:
         """Add rows for entries that have none; return how many were new."""
         return sum(
-            self._database.change(
-                "enroll", names=[*names[start : start + CHUNK]], now=self._now()
-            )
+            self.database.change("enroll", names=[*names[start : start + CHUNK]])
             for start in range(0, len(names), CHUNK)
         )
 
@@ -99,9 +88,8 @@ class Repository:
 
         Nothing is taken after ``until_us``. The time is None for a lost race.
         """
-        rows = self._database.run(
+        rows = self.database.run(
             "claim_due",
-            now=self._now(),
             holder=self.holder,
             until=from_us(until_us),
             names=[one.entry.name for one in requests],
@@ -128,19 +116,19 @@ class Repository:
 
     def read(self, names: Sequence[str]) -> tuple[int, dict[str, Row]]:
         """Return the database's time and the rows of these entries."""
-        rows = self._database.run("read_tasks", names=[*names], now=self._now())
+        rows = self.database.run("read_tasks", names=[*names])
         return rows[0][0], {row[1]: Row(*row[2:]) for row in rows if row[1] is not None}
 
     def count_missed(self, slots: Mapping[str, int]) -> None:
         """Add to the counts of slots that had no message; at most CHUNK entries."""
-        self._database.change("count_missed", names=[*slots], slots=[*slots.values()])
+        self.database.change("count_missed", names=[*slots], slots=[*slots.values()])
 
     def confirm(self, sent: Sequence[tuple[str, int]], *, rests: bool = False) -> int:
         """Confirm these (name, epoch), at most CHUNK: the broker has them.
 
         ``rests``: runs that were asked for, kept until their deadline.
         """
-        return self._database.change(
+        return self.database.change(
             "keep_requested_runs" if rests else "confirm",
             names=[name for name, _ in sent],
             epochs=[epoch for _, epoch in sent],
@@ -148,7 +136,7 @@ class Repository:
 
     def orphaned(self, *, lease: float) -> set[str]:
         """Return entries with slots that were not confirmed within the lease."""
-        rows = self._database.run("read_orphans", lease=lease, now=self._now())
+        rows = self.database.run("read_orphans", lease=lease)
         return {name for (name,) in rows}
 
     def reclaim(
@@ -159,20 +147,19 @@ class Repository:
         until_us: int,
     ) -> list[Orphan]:
         """Take over slots whose claimer did not confirm within the lease."""
-        rows = self._database.run(
+        rows = self.database.run(
             "reclaim_pending",
             names=[entry.name for entry in entries],
             versions=_column([entry.version for entry in entries]),
             lease=lease,
             until=from_us(until_us),
             holder=self.holder,
-            now=self._now(),
         )
         return [Orphan(*row) for row in rows]
 
     def asked(self) -> tuple[int, list[RequestedRun]]:
         """Return the database's time and the runs that people asked for."""
-        rows = self._database.run("read_requested_runs", now=self._now())
+        rows = self.database.run("read_requested_runs")
         return rows[0][0], [
             RequestedRun(*row[1:]) for row in rows if row[1] is not None
         ]
@@ -189,9 +176,8 @@ class Repository:
         Only where the entry's row is as it was when it was read: no slot and no
         other question came in between. ``versions`` are those of the entries.
         """
-        rows = self._database.run(
+        rows = self.database.run(
             "take_requested_runs",
-            now=self._now(),
             until=from_us(until_us),
             holder=self.holder,
             names=[one.name for one, _ in requests],
@@ -207,7 +193,7 @@ class Repository:
         self, gone: Sequence[RequestedRun]
     ) -> list[tuple[str, int, int]]:
         """Remove runs, each only as it was read; return (name, due_us, era)."""
-        rows = self._database.run(
+        rows = self.database.run(
             "drop_requested_runs",
             names=[one.name for one in gone],
             dues=[from_us(one.due_us) for one in gone],
@@ -221,9 +207,8 @@ class Repository:
 
         Return the names that living code declares with another task or schedule.
         """
-        rows = self._database.run(
+        rows = self.database.run(
             "declare",
-            now=self._now(),
             term=term,
             countdowns=[entry.countdown_us for entry in entries],
             **_declared(entries),
@@ -232,9 +217,8 @@ class Repository:
 
     def anchor_changed(self, entries: Sequence[Entry], *, term: float) -> list[str]:
         """Let entries whose schedule changed count from now on; return their names."""
-        rows = self._database.run(
+        rows = self.database.run(
             "anchor_changed",
-            now=self._now(),
             term=term,
             holder=self.holder,
             names=[entry.name for entry in entries],
@@ -255,9 +239,8 @@ class Repository:
         differing: Sequence[str] = (),
     ) -> None:
         """Record that this process lives."""
-        self._database.change(
+        self.database.change(
             "announce",
-            now=self._now(),
             holder=self.holder,
             host=host,
             pid=pid,
@@ -266,19 +249,18 @@ class Repository:
             unreadable=unreadable,
             held=[*held],
             differing=[*differing],
-            kind=self._kind,
+            kind=self.kind,
         )
 
     def read_lives(self, *, renewal: float) -> list[Seen]:
         """Return process lives whose runs were not renewed within so many seconds."""
-        rows = self._database.run("read_lives", renewal=renewal, now=self._now())
+        rows = self.database.run("read_lives", renewal=renewal)
         return [(holder, seen_at) for holder, seen_at in rows]
 
     def report_lost_runs(self, silent: Sequence[Seen]) -> int:
         """Report the runs of these lives as lost; return of how many entries."""
-        return self._database.change(
+        return self.database.change(
             "report_lost_runs",
-            now=self._now(),
             holder=new_id(),
             holders=[holder for holder, _ in silent],
             seen=[seen_at for _, seen_at in silent],
@@ -286,12 +268,12 @@ class Repository:
 
     def forget(self, *, after: float) -> list[str]:
         """Remove entries that no replica has declared for so many seconds."""
-        rows = self._database.run("forget_undeclared", after=after, now=self._now())
+        rows = self.database.run("forget_undeclared", after=after)
         return [name for (name,) in rows]
 
     def drop_reports(self) -> int:
         """Remove reports and counts, at most CHUNK rows of each; return how many."""
-        [(count,)] = self._database.run("drop_reports", most=CHUNK)
+        [(count,)] = self.database.run("drop_reports", most=CHUNK)
         return int(count)
 
     # Stored schedules
@@ -299,45 +281,38 @@ class Repository:
     @property
     def connection(self) -> int:
         """The number of the connection: another one may lead to another server."""
-        return self._database.made
+        return self.database.made
 
     def read_edits(self, since: str, after: tuple[int, str]) -> DefinitionPage:
         """Return edits that a snapshot did not show after (edit, name)."""
         edit, name = after
-        rows = self._database.run(
-            "read_edits", since=since, edit=str(edit), name=name, now=self._now()
-        )
+        rows = self.database.run("read_edits", since=since, edit=str(edit), name=name)
         return DefinitionPage.of(rows)
 
     def load_schedules(self, name: str) -> DefinitionPage:
         """Return this kind's stored schedules after a name, at most CHUNK."""
-        rows = self._database.run(
-            "load_schedules", name=name, local=self.local, now=self._now()
-        )
+        rows = self.database.run("load_schedules", name=name, local=self.local)
         return DefinitionPage.of(rows)
 
     def read_schedules(self, names: Sequence[str]) -> DefinitionPage:
         """Return stored schedules by name, with what their messages are made of."""
-        rows = self._database.run("read_schedules", names=[*names], now=self._now())
+        rows = self.database.run("read_schedules", names=[*names])
         return DefinitionPage.of(rows)
 
     def take_over(self, names: Sequence[str], *, term: float) -> list[str]:
         """Let code's definition of these count; return those that were stored ones."""
-        rows = self._database.run(
-            "take_over", names=[*names], term=term, now=self._now()
-        )
+        rows = self.database.run("take_over", names=[*names], term=term)
         return [name for (name,) in rows]
 
     def read_abandoned(self) -> list[str]:
         """Return stored schedules whose name was code's and is not any more."""
-        rows = self._database.run("read_abandoned", now=self._now())
+        rows = self.database.run("read_abandoned")
         return [name for (name,) in rows]
 
     def give_back(self, entries: Sequence[Entry]) -> list[str]:
         """Let these stored schedules count; return those that do from now on."""
-        rows = self._database.run(
+        rows = self.database.run(
             "give_back",
-            now=self._now(),
             versions=[entry.version for entry in entries],
             **_declared(entries),
         )

@@ -78,9 +78,7 @@ class Life:
         elif not database.change("renew_life", **self._row()):
             if self._written:
                 both = {key: runs[key] for key in self._written if key in runs}
-                [(now_us,)] = database.run(
-                    "correct_lost_runs", now=None, **_columns(both)
-                )
+                [(now_us,)] = database.run("correct_lost_runs", **_columns(both))
                 falsely_lost = now_us, both
             database.change("begin_life", host=self._host, **self._row())
         self._written, self._due = dict(runs), now + RENEWAL
@@ -89,7 +87,6 @@ class Life:
     def _row(self) -> dict[str, object]:
         epochs = [*self._runs.values()]
         return {
-            "now": None,
             "holder": self._holder,
             "epochs": epochs,
             **_columns(self._runs),

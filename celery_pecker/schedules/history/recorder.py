@@ -261,7 +261,6 @@ class Recorder:
     def _write(self, database: Database, pages: list[ReportPage]) -> None:
         database.change(
             "write_history",
-            now=None,
             holder=self.holder,
             host=self.host,
             names=[page.name for page in pages],
@@ -302,7 +301,6 @@ class Recorder:
         all_of_them = [outcomes for _, outcomes in ready]
         database.change(
             "count_outcomes",
-            now=None,
             host=self.host,
             names=[name for name, _ in ready],
             counts=[_text(one.counts) for one in all_of_them],

@@ -7,9 +7,8 @@ Reports of processes, put together into slots. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -186,12 +185,8 @@ class Overview:
     def __init__(
         self,
         database: Database,
-        *,
-        now: Callable[[], datetime | None] = lambda: None,
     ) -> None:
         self._database = database
-        self._now = now
-        """None in production: the database reads its own clock. Tests say when."""
 
     def close(self) -> None:
         """Drop the connection."""
@@ -218,7 +213,6 @@ class Overview:
         rows = self._database.read(
             SimpleNamespace,
             "list_entries",
-            now=self._now(),
             search=search.replace("\0", ""),
             order=order,
             descending=descending,
@@ -237,9 +231,7 @@ class Overview:
         """Return an entry and its last slots; None if no entry has that name."""
         if not _storable(name):
             return None
-        rows = self._database.read(
-            SimpleNamespace, "read_entry", name=name, now=self._now(), term=SEEN
-        )
+        rows = self._database.read(SimpleNamespace, "read_entry", name=name, term=SEEN)
         if not rows:
             return None
         row, now_us = rows[0], rows[0].now_us
@@ -270,36 +262,28 @@ class Overview:
 
     def outcomes(self, names: Sequence[str]) -> dict[str, EntryOutcomes]:
         """Return how the runs of entries ended; only of those that have a report."""
-        return dict(
-            self._database.read(
-                outcomes_of, "read_outcomes", now=self._now(), names=[*names]
-            )
-        )
+        return dict(self._database.read(outcomes_of, "read_outcomes", names=[*names]))
 
     def failing(self, limit: int = 10) -> dict[str, EntryOutcomes]:
         """Return some that fail or are unreported, those that are not sent first."""
-        rows = self._database.run("list_failing", now=self._now(), limit=limit)
+        rows = self._database.run("list_failing", limit=limit)
         outcomes = self.outcomes([name for (name,) in rows])
         return {name: outcomes[name] for (name,) in rows if name in outcomes}
 
     def replicas(self) -> list[ReplicaRow]:
         """Return every process life seen within a day, the last seen first."""
-        now = self._now()
-        return [*self._database.read(ReplicaRow, "list_replicas", now=now, term=SEEN)]
+        return [*self._database.read(ReplicaRow, "list_replicas", term=SEEN)]
 
     def locks(self) -> Sequence[LockingSession]:
         """Return the sessions of others that keep schedulers from rows of entries."""
         tasks = render("{schema}.pecker_tasks", self._database.schema)
-        return self._database.read(
-            LockingSession, "examine_locks", now=self._now(), tasks=tasks
-        )
+        return self._database.read(LockingSession, "examine_locks", tasks=tasks)
 
     def totals(self, *, overdue_after: float = OVERDUE_TIMEOUT) -> Totals:
         """Return the figures of all entries at once."""
         [totals] = self._database.read(
             totals_of,
             "count_entries",
-            now=self._now(),
             overdue_after=overdue_after,
             term=SEEN,
         )
@@ -329,7 +313,7 @@ class Overview:
         """
         with self._database.transaction():
             self._database.run("lock_entries", names=[name])
-            return self._database.run(label, name=name, now=self._now(), **params)
+            return self._database.run(label, name=name, **params)
 
     def request_run(self, name: str, by: str) -> int:
         """Ask for a run now; return its slot.

@@ -107,7 +107,7 @@ class Edits:
                     refused[current.name] = error
             held = {name for (name,) in rows}
             new = [one.wanted.name for one in ready if one.wanted.name not in held]
-            enroll = self._statement("enroll_stored", names=new, now=None)
+            enroll = self._statement("enroll_stored", names=new)
             made = (yield enroll) if new else ()
             if len(made) == len(new):
                 written = yield from self._write(ready)
@@ -161,7 +161,7 @@ class Edits:
             if before.owns and (yield ask("find_underway", name=old)):
                 raise SlotUnderway
             names = [] if there.executed_us is not None else [new]
-            if names and not (yield ask("enroll_stored", names=names, now=None)):
+            if names and not (yield ask("enroll_stored", names=names)):
                 continue  # another edit has just created it
             yield ask("lock_reports", names=both)
             yield ask("clear_name", name=new)
@@ -199,9 +199,7 @@ class Edits:
             UnknownSchedule: there is no such entry.
         """
         yield self._statement("lock_entries", names=[name])
-        rows = yield self._statement(
-            "pause_entry", now=None, name=name, paused=paused, by=by
-        )
+        rows = yield self._statement("pause_entry", name=name, paused=paused, by=by)
         if not rows:
             raise UnknownSchedule(name)
         return bool(rows[0][0])
@@ -223,7 +221,6 @@ class Edits:
         """Return stored schedules by name."""
         rows = yield self._statement(
             "list_schedules",
-            now=None,
             names=names,
             search=search,
             task=task,
@@ -239,7 +236,7 @@ class Edits:
         return [_change(row) for row in rows]
 
     def _current(self, names: Sequence[str]) -> Flow[Seen]:
-        rows = yield self._statement("read_stored", now=None, names=names)
+        rows = yield self._statement("read_stored", names=names)
         currents = [Current.of(row) for row in rows]
         owner = currents[0].owner if currents else None
         if owner is not None and owner != self._app_name:

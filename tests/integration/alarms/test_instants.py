@@ -92,7 +92,8 @@ def test_silent_is_a_stored_schedule_that_is_no_grid(
     """Not one that cannot be read, has ended, or ran its once; an edit counts."""
     database = Database(dsn, schema="public", timeout=10.0, role="test")
     app = Celery("proj", set_as_current=False, broker="memory://")
-    stored = StoredInstants(app, Repository(database, new_id(), now=clock.now))
+    database.now = clock.now
+    stored = StoredInstants(app, Repository(database, new_id()))
     one = watch({"silent": {"after": 60.0}}, stored=stored)
     soon, cron = clock.now() + timedelta(seconds=100), {"cron": "*/5 * * * *"}
     once = {"once": soon.isoformat()}
@@ -123,7 +124,8 @@ def test_instants_of_what_is_gone_are_forgotten(dsn: str, clock: ManualClock) ->
     """Each single run has a name of its own: they would pile up for ever."""
     database = Database(dsn, schema="public", timeout=10.0, role="test")
     app = Celery("proj", set_as_current=False, broker="memory://")
-    stored = StoredInstants(app, Repository(database, new_id(), now=clock.now))
+    database.now = clock.now
+    stored = StoredInstants(app, Repository(database, new_id()))
     slots = []
     for name in ("gone", "stays"):
         store(dsn, name, {"cron": "0 0 1 1 *"}, clock=clock)

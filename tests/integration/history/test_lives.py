@@ -200,7 +200,8 @@ def test_a_run_that_ends_after_it_was_called_lost_is_what_it_came_to(
 def test_a_row_ahead_of_the_clock_is_read(database: Database, worker: Worker) -> None:
     """The database's clock stepped back: its age says nothing."""
     worker.note(Report.RUNNING)
-    earlier = Repository(database, uuid.uuid4(), now=lambda: from_us(DUE))
+    database.now = lambda: from_us(DUE)
+    earlier = Repository(database, uuid.uuid4())
     assert len(earlier.read_lives(renewal=RENEWAL)) == 1
 
 

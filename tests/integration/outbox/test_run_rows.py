@@ -29,7 +29,8 @@ class Bench:
         self.now = now
         self.table = Table(dsn)
         self.database = Database(dsn, schema="public", timeout=30.0)
-        self.rows = Rows(self.database, Holds(60.0, 240.0), now=lambda: self.now)
+        self.database.now = lambda: self.now
+        self.rows = Rows(self.database, Holds(60.0, 240.0))
 
     def begun(self, number: int, epoch: int = 0) -> StartedRun:
         """Return the run that was started."""
@@ -208,7 +209,7 @@ def test_a_clock_that_stepped_back_does_not_hold_rows_for_that_long(
 
 def test_the_log_keeps_the_newest(bench: Bench) -> None:
     """As many as it was told to, and less than another 64."""
-    rows = Rows(bench.database, Holds(60.0, 60.0), log=10, now=lambda: bench.now)
+    rows = Rows(bench.database, Holds(60.0, 60.0), log=10)
     for number in range(140):
         bench.table.add("a", number, mode=2)
     for begun in rows.take([("a", OPTIONS)], 1_000).begun:
@@ -241,9 +242,9 @@ def test_claims_and_starts_that_race_have_one_winner(bench: Bench, dsn: str) -> 
     bench.table.add("b", mode=2)
     told = bench.table.ref(number)
     databases = [Database(dsn, schema="public", timeout=30.0) for _ in range(10)]
-    all_rows = [
-        Rows(one, Holds(60.0, 240.0), now=lambda: bench.now) for one in databases
-    ]
+    for one in databases:
+        one.now = lambda: bench.now
+    all_rows = [Rows(one, Holds(60.0, 240.0)) for one in databases]
     with ThreadPoolExecutor(10) as pool:
         pushed = [*pool.map(lambda rows: rows.claim_pushes(), all_rows)]
         starts = [*pool.map(lambda rows: rows.start(told, OPTIONS), all_rows)]

@@ -45,7 +45,7 @@ def test_a_promoted_standby_is_delivered_whole(
         record(before, 200, queue=queue_name)
         made.step()
         record(before, 200, queue=queue_name)
-        lost.batches._hold = 2.0
+        lost.batches.hold = 2.0
         assert lost.batches.claim(lost.batches.holder, above=0, most=50).batch
         record(before, 200, queue=queue_name)
         eventually(

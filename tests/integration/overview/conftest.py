@@ -34,8 +34,9 @@ class Stage:
         self.database = database
         self.now = START
         self.holder = uuid.uuid4()
-        self.repository = Repository(database, self.holder, now=lambda: self.now)
-        self.overview = Overview(database, now=lambda: self.now)
+        database.now = lambda: self.now
+        self.repository = Repository(database, self.holder)
+        self.overview = Overview(database)
 
     def declare(
         self, *names: str, period_us: int | None = SECOND, **options: Any

@@ -191,9 +191,7 @@ def test_a_worker_is_one_scheduler(stage: Stage) -> None:
     """Of its two parts one sends and one runs local entries; some have only that."""
 
     def announce(kind: str, pid: int) -> None:
-        part = Repository(
-            stage.database, uuid.uuid4(), kind=kind, now=lambda: stage.now
-        )
+        part = Repository(stage.database, uuid.uuid4(), kind=kind)
         part.announce(host="here", pid=pid, version="1", entries=0)
 
     for kind in ("worker", "local"):

@@ -71,7 +71,8 @@ def database(dsn: str) -> Iterator[Database]:
 @pytest.fixture
 def repository(database: Database, instant: Instant) -> Repository:
     """Give the tables, with one entry first seen at START."""
-    found = Repository(database, uuid.uuid4(), now=instant)
+    database.now = instant
+    found = Repository(database, uuid.uuid4())
     found.enroll(["sweep"])
     return found
 
@@ -140,7 +141,8 @@ def test_many_claimers_at_one_instant_never_share_a_slot(
 
     def compete() -> None:
         database = Database(dsn, schema="public", timeout=30.0, role="test")
-        mine = Repository(database, uuid.uuid4(), now=instant)
+        database.now = instant
+        mine = Repository(database, uuid.uuid4())
         mine.enroll(names)
         for _ in range(rounds):
             meet.wait()
@@ -187,7 +189,7 @@ def test_at_least_once_leaves_a_pending_row_that_only_its_epoch_confirms(
     kept = wanted(delivery=Delivery.AT_LEAST_ONCE)
     instant.now = START + timedelta(seconds=1)
     [win] = repository.claim([kept], until_us=FAR)[1]
-    successor = Repository(database, uuid.uuid4(), now=instant)
+    successor = Repository(database, uuid.uuid4())
     assert successor.reclaim([kept.entry], lease=15, until_us=FAR) == []
     instant.now = START + timedelta(seconds=17)
     [orphan] = successor.reclaim([kept.entry], lease=15, until_us=FAR)

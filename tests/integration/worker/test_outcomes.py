@@ -146,7 +146,8 @@ def test_messages_that_no_worker_takes_are_known(
     database = Database(dsn, schema=crew.name, timeout=5.0)
     try:
         later = SYSTEM.now() + timedelta(seconds=61)
-        [fine, misrouted, retries] = Overview(database, now=lambda: later).page().rows
+        database.now = lambda: later
+        [fine, misrouted, retries] = Overview(database).page().rows
     finally:
         database.close()
     assert misrouted.outcomes.unreported_us is not None
