@@ -41,11 +41,9 @@ class Limits:
         ):
             value = getattr(self, name)
             if not is_whole(value, 1, most):
-                message = f"{name} is {value!r}; allowed are whole numbers, {allowed}"
-                raise Misconfigured(message)
+                Misconfigured.refuse(name, value, f"are whole numbers, {allowed}")
         if not is_number(self.wait, 0, LONGEST):
-            message = f"wait is {self.wait!r}; allowed are 0 to {LONGEST:g} seconds"
-            raise Misconfigured(message)
+            Misconfigured.refuse("wait", self.wait, f"are 0 to {LONGEST:g} seconds")
 
 
 class Gathering(Generic[Entry]):

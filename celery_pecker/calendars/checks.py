@@ -16,8 +16,7 @@ Duration = float | timedelta
 
 def refuse(what: str, field: str, value: object, allowed: str) -> NoReturn:
     """Raise Misconfigured for one field of a schedule."""
-    message = f"{what}: {field} is {value!r}; allowed is {allowed}"
-    raise Misconfigured(message)
+    Misconfigured.refuse(f"{what}: {field}", value, f"is {allowed}")
 
 
 def zone_of(what: str, zone: Zone | None) -> tzinfo | None:

@@ -136,6 +136,10 @@ class Database:
         """Return what is made of each row of a statement, of its columns by name."""
         return self._execute(label, params, kwargs_row(of))[0]
 
+    def column(self, label: str, **params: object) -> list[Any]:
+        """Run the statement and return the first value of each row."""
+        return [row[0] for row in self.run(label, **params)]
+
     def change(self, label: str, **params: object) -> int:
         """Return how many rows a statement changed."""
         return self._execute(label, params)[1]

@@ -7,7 +7,7 @@ raised at run time cannot drift apart.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import NoReturn, Self
 
 
 class PeckerError(Exception):
@@ -15,6 +15,12 @@ class PeckerError(Exception):
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").strip())
+
+    @classmethod
+    def refuse(cls, what: str, value: object, allowed: str) -> NoReturn:
+        """Refuse a value by its name; ``allowed`` begins with "is" or "are"."""
+        message = f"{what} is {value!r}; allowed {allowed}"
+        raise cls(message)
 
 
 class Misconfigured(PeckerError, ValueError):

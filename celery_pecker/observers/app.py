@@ -69,11 +69,9 @@ class Observers(PerApp):
         # A host is a fresh interpreter: it imports the module that calls this line.
         self.home = str(sys._getframe(1).f_globals.get("__name__", ""))  # noqa: SLF001
         if outbox is not None and not callable(getattr(outbox, "send", None)):
-            message = (
-                f"outbox is {outbox!r}; allowed is what has"
-                " send(signature, connection=…)"
+            Misconfigured.refuse(
+                "outbox", outbox, "is what has send(signature, connection=…)"
             )
-            raise Misconfigured(message)
         if KNOWN in vars(self.app):
             message = "the app has its Observers already: declare them all on these"
             raise Misconfigured(message)

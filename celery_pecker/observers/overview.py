@@ -171,8 +171,7 @@ class ObserversOverview:
 
     def known_kinds(self) -> Sequence[str]:
         """Return the kinds that hosts have declared."""
-        rows = self._database.run("list_observer_kinds")
-        return [kind for (kind,) in rows]
+        return self._database.column("list_observer_kinds")
 
     def close(self) -> None:
         """Close the connection."""

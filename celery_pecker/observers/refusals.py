@@ -33,16 +33,14 @@ def text(field: str, value: object, most: int = MAX_NAME) -> str:
         or not 0 < len(value) <= most
         or not is_storable(value)
     ):
-        message = f"{field} is {value!r}; allowed are 1 to {most} characters, none NUL"
-        raise ObserverRefused(message)
+        ObserverRefused.refuse(field, value, f"are 1 to {most} characters, none NUL")
     return value
 
 
 def full(value: object) -> bool:
     """Return whether to refuse where no host has room."""
     if value not in FULL:
-        message = f"full is {value!r}; allowed are 'wait' and 'refuse'"
-        raise ObserverRefused(message)
+        ObserverRefused.refuse("full", value, "are 'wait' and 'refuse'")
     return value == "refuse"
 
 
@@ -85,11 +83,11 @@ def bound(
 def function(kind: str, target: object) -> Callable[..., Any]:
     """Return what can be run as an observer."""
     if not callable(target) or isinstance(target, type):
-        message = (
-            f"observer {kind!r} is {target!r}; allowed is a function, async or plain,"
-            " whose first argument is the lease"
+        Misconfigured.refuse(
+            f"observer {kind!r}",
+            target,
+            "is a function, async or plain, whose first argument is the lease",
         )
-        raise Misconfigured(message)
     parameters = [*inspect.signature(target).parameters.values()]
     positional = (
         inspect.Parameter.POSITIONAL_ONLY,
@@ -125,52 +123,47 @@ def isolation(kind: str, target: Callable[..., Any], value: object) -> Isolation
     allowed = [Isolation.LOOP] if is_async else [Isolation.THREAD, Isolation.PROCESS]
     if value not in allowed:
         shape = "an async" if is_async else "a plain"
-        message = (
-            f"isolation of observer {kind!r} is {value!r}; allowed for {shape} function"
-            f" is {' or '.join(repr(str(one)) for one in allowed)}"
+        Misconfigured.refuse(
+            f"isolation of observer {kind!r}",
+            value,
+            f"for {shape} function is {' or '.join(repr(str(one)) for one in allowed)}",
         )
-        raise Misconfigured(message)
     return Isolation(str(value))
 
 
 def weight(kind: str, value: Any) -> int:
     """Return a weight."""
     if not is_whole(value, 1, MAX_WEIGHT):
-        message = (
-            f"weight of observer {kind!r} is {value!r}; allowed is a whole number from"
-            f" 1 to {MAX_WEIGHT}"
+        Misconfigured.refuse(
+            f"weight of observer {kind!r}",
+            value,
+            f"is a whole number from 1 to {MAX_WEIGHT}",
         )
-        raise Misconfigured(message)
     return int(value)
 
 
 def grace(kind: str, value: Any) -> float:
     """Return the seconds that an observer has to end."""
     if not is_number(value, 0, MAX_GRACE):
-        message = (
-            f"stop_grace of observer {kind!r} is {value!r}; allowed are 0 to"
-            f" {MAX_GRACE:g} seconds"
+        Misconfigured.refuse(
+            f"stop_grace of observer {kind!r}", value, f"are 0 to {MAX_GRACE:g} seconds"
         )
-        raise Misconfigured(message)
     return float(value)
 
 
 def retry(kind: str, value: object) -> Retry:
     """Return a retry policy."""
     if not isinstance(value, Retry):
-        message = f"retry of observer {kind!r} is {value!r}; allowed is Retry(…)"
-        raise Misconfigured(message)
+        Misconfigured.refuse(f"retry of observer {kind!r}", value, "is Retry(…)")
     return value
 
 
 def unreachable(kind: str, value: object) -> Unreachable:
     """Return what to do while the database is away."""
     if value not in [*Unreachable]:
-        message = (
-            f"unreachable of observer {kind!r} is {value!r}; allowed are 'stop' and"
-            " 'go_on'"
+        Misconfigured.refuse(
+            f"unreachable of observer {kind!r}", value, "are 'stop' and 'go_on'"
         )
-        raise Misconfigured(message)
     return Unreachable(str(value))
 
 
@@ -179,8 +172,7 @@ def signature(field: str, value: Any) -> str | None:
     if value is None:
         return None
     if not hasattr(value, "apply_async") or not isinstance(value, Mapping):
-        message = f"{field} is {value!r}; allowed is a signature, as task.s(…) makes it"
-        raise ObserverRefused(message)
+        ObserverRefused.refuse(field, value, "is a signature, as task.s(…) makes it")
     return _json(field, dict(value), MAX_ARGS)
 
 

@@ -36,11 +36,11 @@ class Retry:
     def __post_init__(self) -> None:
         """Refuse what is no policy."""
         if self.times is not None and not is_whole(self.times, 0, MAX_TIMES):
-            message = (
-                f"Retry times is {self.times!r}; allowed is a whole number from 0 to"
-                f" {MAX_TIMES}, or None: for ever"
+            Misconfigured.refuse(
+                "Retry times",
+                self.times,
+                f"is a whole number from 0 to {MAX_TIMES}, or None: for ever",
             )
-            raise Misconfigured(message)
         delays: Any = self.delays
         if (
             not isinstance(delays, (list, tuple))
@@ -49,11 +49,11 @@ class Retry:
                 isinstance(one, (int, float)) and 0 <= one <= LONGEST for one in delays
             )
         ):
-            message = (
-                f"Retry delays is {delays!r}; allowed is a list of seconds, each from 0"
-                f" to {LONGEST:g}"
+            Misconfigured.refuse(
+                "Retry delays",
+                delays,
+                f"is a list of seconds, each from 0 to {LONGEST:g}",
             )
-            raise Misconfigured(message)
 
     def delay(self, failures: int) -> float | None:
         """Return the seconds to wait after so many failures in a row; None: park it."""

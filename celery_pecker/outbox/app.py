@@ -72,8 +72,7 @@ class Outbox:
         self._schema = schema
         self._alias = alias
         if not name:
-            message = f"Outbox name is {name!r}; allowed is a non-empty string"
-            raise Misconfigured(message)
+            Misconfigured.refuse("Outbox name", name, "is a non-empty string")
         known = vars(self.app).setdefault(KNOWN, {})
         if name in known:
             message = (
@@ -212,11 +211,9 @@ class Outbox:
     ) -> tuple[list[Entry], Any]:
         """Have Celery build the messages of a signature; return them and its result."""
         if not isinstance(signature, Signature):
-            message = (
-                f"signature is {signature!r}; allowed is what task.s(…), chain, group"
-                " and chord make"
+            NotRecorded.refuse(
+                "signature", signature, "is what task.s(…), chain, group and chord make"
             )
-            raise NotRecorded(message)
         if real(signature.app) is not self.app:
             message = (
                 f"signature {signature!r} is of the app {signature.app!r}; allowed are"

@@ -49,13 +49,10 @@ def row_of(value: object, place: int) -> Row:
     """
     if isinstance(value, (tuple, list)):
         return tuple(value), {}
-    if isinstance(value, Mapping):
-        return (), dict(value)
-    message = (
-        f"row {place} is {value!r}; allowed are a tuple or list of arguments, or a dict"
-        " of keyword arguments"
-    )
-    raise NotRecorded(message)
+    if not isinstance(value, Mapping):
+        allowed = "are a tuple or list of arguments, or a dict of keyword arguments"
+        NotRecorded.refuse(f"row {place}", value, allowed)
+    return (), dict(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +225,7 @@ class BulkBatch:
 def checked(task: Any, options: dict[str, Any]) -> Any:
     """Return the task itself; refuse what `send_many` cannot repeat."""
     if not isinstance(task, Task):
-        message = f"task is {task!r}; allowed is a task of the app"
-        raise NotRecorded(message)
+        NotRecorded.refuse("task", task, "is a task of the app")
     for name in OF_ONE:
         if options.get(name) is not None:
             message = (

@@ -93,8 +93,7 @@ def reschedule(
         raise Misconfigured(message)
     _check_due(at, delay)
     if attempt is not None and not 0 <= attempt <= MAX_ATTEMPT:
-        message = f"attempt is {attempt!r}; allowed is 0 to {MAX_ATTEMPT}"
-        raise Misconfigured(message)
+        Misconfigured.refuse("attempt", attempt, f"is 0 to {MAX_ATTEMPT}")
     return _change(
         database, which, due_at=at, delay=delay, attempt=attempt, ended=ended
     )
@@ -173,11 +172,9 @@ def _check_due(at: datetime | None, delay: float | None) -> None:
         message = "at and delay exclude each other"
         raise Misconfigured(message)
     if at is not None and at.utcoffset() is None:
-        message = f"at is {at!r}; allowed is an instant with a time zone"
-        raise Misconfigured(message)
+        Misconfigured.refuse("at", at, "is an instant with a time zone")
     if delay is not None and not 0 <= delay <= LONGEST_DELAY:
-        message = f"delay is {delay!r}; allowed are seconds from 0 to {LONGEST_DELAY}"
-        raise Misconfigured(message)
+        Misconfigured.refuse("delay", delay, f"are seconds from 0 to {LONGEST_DELAY}")
 
 
 def _change(

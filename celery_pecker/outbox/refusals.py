@@ -39,13 +39,10 @@ def mode_of(value: object, where: str) -> Mode | None:
         return None
     if isinstance(value, Mode):
         return value
-    if isinstance(value, (str, bool)) and value in MODES:
-        return MODES[value]
-    message = (
-        f"{where} is {value!r}; allowed are True, 'relay', 'until_done', 'local' and"
-        " False"
-    )
-    raise NotRecorded(message)
+    if not isinstance(value, (str, bool)) or value not in MODES:
+        allowed = "are True, 'relay', 'until_done', 'local' and False"
+        NotRecorded.refuse(where, value, allowed)
+    return MODES[value]
 
 
 def delay_of(countdown: Any, eta: object, now: datetime) -> float | None:
@@ -56,27 +53,23 @@ def delay_of(countdown: Any, eta: object, now: datetime) -> float | None:
     """
     if countdown is not None:
         if not is_number(countdown, 0, LONGEST_DELAY):
-            message = (
-                f"countdown is {countdown!r}; allowed are seconds from 0 to"
-                f" {LONGEST_DELAY}"
+            NotRecorded.refuse(
+                "countdown", countdown, f"are seconds from 0 to {LONGEST_DELAY}"
             )
-            raise NotRecorded(message)
         if countdown:
             return float(countdown)
     if eta is None:
         return None
     left = (_instant(eta) - now).total_seconds()
     if left > LONGEST_DELAY:
-        message = f"eta is {eta!r}; allowed is at most {LONGEST_DELAY} seconds ahead"
-        raise NotRecorded(message)
+        NotRecorded.refuse("eta", eta, f"is at most {LONGEST_DELAY} seconds ahead")
     return left if left > 0 else None
 
 
 def _instant(eta: object) -> datetime:
     instant = moment_of(eta, UTC)
     if instant is None:
-        message = f"eta is {eta!r}; allowed is a datetime, or one as ISO 8601 writes it"
-        raise NotRecorded(message)
+        NotRecorded.refuse("eta", eta, "is a datetime, or one as ISO 8601 writes it")
     return instant
 
 
@@ -84,11 +77,9 @@ def check_key(key: object) -> None:
     """Refuse a dedupe_key that PostgreSQL cannot hold in an index."""
     is_text = isinstance(key, str) and 0 < len(key) <= LONGEST_KEY
     if not is_text or not is_storable(str(key)):
-        message = (
-            f"dedupe_key is {key!r}; allowed is a text of 1 to {LONGEST_KEY}"
-            " characters without NUL"
+        NotRecorded.refuse(
+            "dedupe_key", key, f"is a text of 1 to {LONGEST_KEY} characters without NUL"
         )
-        raise NotRecorded(message)
 
 
 def check_keys(entries: Sequence[Entry]) -> None:
@@ -123,15 +114,14 @@ def check(message: Message, limit: int) -> None:
     for name in _TEXTS:
         value = getattr(message, name)
         if not is_storable(value):
-            text = (
-                f"{name} of the message is {value!r}; allowed is text without NUL that"
-                " UTF-8 can write"
+            NotRecorded.refuse(
+                f"{name} of the message",
+                value,
+                "is text without NUL that UTF-8 can write",
             )
-            raise NotRecorded(text)
     priority = message.priority
     if priority is not None and priority not in range(HIGHEST_PRIORITY + 1):
-        text = f"priority is {priority!r}; allowed is 0 to {HIGHEST_PRIORITY}, or None"
-        raise NotRecorded(text)
+        NotRecorded.refuse("priority", priority, f"is 0 to {HIGHEST_PRIORITY}, or None")
     size = len(message.body) + len(message.headers) + len(message.properties)
     if size > limit:
         text = (

@@ -197,13 +197,12 @@ class Tables:
         lost: set[int] = set()
         for start in range(0, len(ids), AT_ONCE):
             some = ids[start : start + AT_ONCE]
-            rows = self._database.run(
-                "find_lost_lives",
-                node=self.node,
-                ids=some,
-                epochs=[lives[ident] for ident in some],
+            epochs = [lives[ident] for ident in some]
+            lost.update(
+                self._database.column(
+                    "find_lost_lives", node=self.node, ids=some, epochs=epochs
+                )
             )
-            lost.update(ident for (ident,) in rows)
         return lost
 
     def read(self, ids: Iterable[int]) -> list[Claimed]:
@@ -232,14 +231,15 @@ class Tables:
 
     def save(self, cursors: Mapping[int, tuple[int, str]]) -> set[int]:
         """Write cursors; return the ids of those that are written."""
-        rows = self._database.run(
-            "save_observer_states",
-            node=self.node,
-            ids=[*cursors],
-            epochs=[epoch for epoch, _ in cursors.values()],
-            states=[state for _, state in cursors.values()],
-        )
-        return {ident for (ident,) in rows}
+        return {
+            *self._database.column(
+                "save_observer_states",
+                node=self.node,
+                ids=[*cursors],
+                epochs=[epoch for epoch, _ in cursors.values()],
+                states=[state for _, state in cursors.values()],
+            )
+        }
 
     def notices(self, most: int) -> Sequence[Notice]:
         """Take signatures that are to be sent; no other host does for a while."""

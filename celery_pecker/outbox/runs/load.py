@@ -45,20 +45,16 @@ class Load:
     def check(self) -> None:
         """Raise Misconfigured if a value is not allowed."""
         if not is_whole(self.threads, 0, MAX_THREADS):
-            message = f"threads is {self.threads!r}; allowed is 0 to {MAX_THREADS}"
-            raise Misconfigured(message)
+            Misconfigured.refuse("threads", self.threads, f"is 0 to {MAX_THREADS}")
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name.startswith("pause") and not is_number(value, 0, MAX_PAUSE):
-                message = (
-                    f"{field.name} is {value!r}; allowed are seconds from 0 to"
-                    f" {MAX_PAUSE:g}"
+                Misconfigured.refuse(
+                    field.name, value, f"are seconds from 0 to {MAX_PAUSE:g}"
                 )
-                raise Misconfigured(message)
         only: Sequence[object] = self.only or ()
         if len(only) > MAX_ONLY or not all(isinstance(o, str) and o for o in only):
-            message = f"only is {self.only!r}; allowed are {MAX_ONLY} names of tasks"
-            raise Misconfigured(message)
+            Misconfigured.refuse("only", self.only, f"are {MAX_ONLY} names of tasks")
 
     def wants(self, task: str) -> bool:
         """Return whether rows of the task are run now."""

@@ -134,8 +134,7 @@ def policy(
 
 def _read(where: str, options: object, recurs: object, period: int | None) -> Policy:
     if not isinstance(options, Mapping):
-        message = f"{where} is {options!r}; allowed is a dict of {', '.join(POLICIES)}"
-        raise Misconfigured(message)
+        Misconfigured.refuse(where, options, f"is a dict of {', '.join(POLICIES)}")
     for key in options:
         if key not in POLICIES:
             message = (

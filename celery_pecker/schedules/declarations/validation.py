@@ -23,10 +23,9 @@ KEYS = ("task", "schedule", "args", "kwargs", "options", "relative", "pecker")
 def check_beat_schedule(beat_schedule: Any) -> None:
     """Refuse entries that Celery itself would answer with a bare TypeError."""
     if not isinstance(beat_schedule, Mapping):
-        message = (
-            f"beat_schedule is {beat_schedule!r}; allowed is a dict of entries by name"
+        Misconfigured.refuse(
+            "beat_schedule", beat_schedule, "is a dict of entries by name"
         )
-        raise Misconfigured(message)
     for name, entry in beat_schedule.items():
         where = f"beat_schedule[{name!r}]"
         if not storable(name):
@@ -51,8 +50,7 @@ def storable(name: object) -> bool:
 
 def _check_one(where: str, entry: object) -> None:
     if not isinstance(entry, Mapping):
-        message = f"{where} is {entry!r}; allowed is a dict of {', '.join(KEYS)}"
-        raise Misconfigured(message)
+        Misconfigured.refuse(where, entry, f"is a dict of {', '.join(KEYS)}")
     for key in entry:
         if key not in KEYS:
             message = f"{where} has no key {key!r}; allowed are {', '.join(KEYS)}"
@@ -70,12 +68,10 @@ def _check_one(where: str, entry: object) -> None:
     ):
         value = entry.get(key)
         if value is not None and not isinstance(value, kind):
-            message = f"{where}[{key!r}] is {value!r}; allowed is {allowed}"
-            raise Misconfigured(message)
+            Misconfigured.refuse(f"{where}[{key!r}]", value, f"is {allowed}")
     headers = (entry.get("options") or {}).get("headers")
     if headers is not None and not isinstance(headers, Mapping):
-        message = f"{where}['options']['headers'] is {headers!r}; allowed is a dict"
-        raise Misconfigured(message)
+        Misconfigured.refuse(f"{where}['options']['headers']", headers, "is a dict")
 
 
 def check_schedule(where: str, schedule: object) -> None:
@@ -84,11 +80,11 @@ def check_schedule(where: str, schedule: object) -> None:
         return
     seconds = schedule.total_seconds() if isinstance(schedule, timedelta) else schedule
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        message = (
-            f"{where}: schedule is {schedule!r}; allowed are seconds, a timedelta,"
-            " crontab, solar or another celery schedule"
+        Misconfigured.refuse(
+            f"{where}: schedule",
+            schedule,
+            "are seconds, a timedelta, crontab, solar or another celery schedule",
         )
-        raise Misconfigured(message)
     if math.isnan(seconds) or not SHORTEST <= seconds <= TEN_YEARS:
         message = (
             f"{where}: schedule is every {seconds:g} s; allowed are {SHORTEST} s to"

@@ -136,8 +136,7 @@ class Repository:
 
     def orphaned(self, *, lease: float) -> set[str]:
         """Return entries with slots that were not confirmed within the lease."""
-        rows = self.database.run("read_orphans", lease=lease)
-        return {name for (name,) in rows}
+        return {*self.database.column("read_orphans", lease=lease)}
 
     def reclaim(
         self,
@@ -207,17 +206,16 @@ class Repository:
 
         Return the names that living code declares with another task or schedule.
         """
-        rows = self.database.run(
+        return self.database.column(
             "declare",
             term=term,
             countdowns=[entry.countdown_us for entry in entries],
             **_declared(entries),
         )
-        return [name for (name,) in rows]
 
     def anchor_changed(self, entries: Sequence[Entry], *, term: float) -> list[str]:
         """Let entries whose schedule changed count from now on; return their names."""
-        rows = self.database.run(
+        return self.database.column(
             "anchor_changed",
             term=term,
             holder=self.holder,
@@ -225,7 +223,6 @@ class Repository:
             schedules=[entry.described for entry in entries],
             periods=[entry.period_us for entry in entries],
         )
-        return [name for (name,) in rows]
 
     def announce(  # noqa: PLR0913  # columns
         self,
@@ -268,8 +265,7 @@ class Repository:
 
     def forget(self, *, after: float) -> list[str]:
         """Remove entries that no replica has declared for so many seconds."""
-        rows = self.database.run("forget_undeclared", after=after)
-        return [name for (name,) in rows]
+        return self.database.column("forget_undeclared", after=after)
 
     def drop_reports(self) -> int:
         """Remove reports and counts, at most CHUNK rows of each; return how many."""
@@ -301,22 +297,19 @@ class Repository:
 
     def take_over(self, names: Sequence[str], *, term: float) -> list[str]:
         """Let code's definition of these count; return those that were stored ones."""
-        rows = self.database.run("take_over", names=[*names], term=term)
-        return [name for (name,) in rows]
+        return self.database.column("take_over", names=[*names], term=term)
 
     def read_abandoned(self) -> list[str]:
         """Return stored schedules whose name was code's and is not any more."""
-        rows = self.database.run("read_abandoned")
-        return [name for (name,) in rows]
+        return self.database.column("read_abandoned")
 
     def give_back(self, entries: Sequence[Entry]) -> list[str]:
         """Let these stored schedules count; return those that do from now on."""
-        rows = self.database.run(
+        return self.database.column(
             "give_back",
             versions=[entry.version for entry in entries],
             **_declared(entries),
         )
-        return [name for (name,) in rows]
 
 
 def _declared(entries: Sequence[Entry]) -> dict[str, list[Any]]:

@@ -266,9 +266,9 @@ class Overview:
 
     def failing(self, limit: int = 10) -> dict[str, EntryOutcomes]:
         """Return some that fail or are unreported, those that are not sent first."""
-        rows = self._database.run("list_failing", limit=limit)
-        outcomes = self.outcomes([name for (name,) in rows])
-        return {name: outcomes[name] for (name,) in rows if name in outcomes}
+        names = self._database.column("list_failing", limit=limit)
+        outcomes = self.outcomes(names)
+        return {name: outcomes[name] for name in names if name in outcomes}
 
     def replicas(self) -> list[ReplicaRow]:
         """Return every process life seen within a day, the last seen first."""

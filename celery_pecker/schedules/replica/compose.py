@@ -66,8 +66,7 @@ class Definitions:
         ):
             value = getattr(row, key)
             if not isinstance(value, kind):
-                text = f"{where}: {key} is {value!r}; allowed is {allowed}"
-                raise Misconfigured(text)
+                Misconfigured.refuse(f"{where}: {key}", value, f"is {allowed}")
         check_running(row.options, self._timings.allow_list)
         with no_exit(where):
             entry = PeckerEntry(
