@@ -16,7 +16,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.database import Database
@@ -31,34 +31,22 @@ IDLE_TIMEOUT = 60.0
 """Seconds after which an unused connection is made anew."""
 
 
+@dataclass(eq=False)
 class Connections:
     """Lends connections to threads, within a process and a fork of it."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        clock: Clock = SYSTEM,
-        *,
-        role: str,
-        most: int | None = MAX_CONNECTIONS,
-    ) -> None:
-        """Make no connection yet.
+    settings: Settings
+    clock: Clock = SYSTEM
+    _: KW_ONLY
+    role: str
+    """Part of the connections' `application_name`."""
+    most: int | None = MAX_CONNECTIONS
+    """Connections lent at a time. None: as many as threads ask for at once, for blocks
+    of user code, which may nest and so may not wait for one another."""
+    _idle: _Idle = field(default_factory=lambda: _Idle(os.getpid(), deque()))
 
-        Args:
-            settings: Of the app.
-            clock: Counts how long a connection was idle.
-            role: Part of the connections' `application_name`.
-            most: Connections lent at a time. None: as many as threads ask for at once,
-                for blocks of user code, which may nest and so may not wait for one
-                another.
-
-        """
-        self._settings = settings
-        self._clock = clock
-        self._role = role
-        self._most = most
-        self._idle = _Idle(os.getpid(), deque())
-        self._places = None if most is None else _FairSemaphore(most)
+    def __post_init__(self) -> None:
+        self._places = None if self.most is None else _FairSemaphore(self.most)
         weakref.finalize(self, _close, self._idle)
 
     @contextmanager
@@ -78,17 +66,17 @@ class Connections:
         """
         self._after_fork()
         places = self._places
-        begun = self._clock.monotonic()
+        begun = self.clock.monotonic()
         wait = within if queue is None else queue
         if places is not None and not places.acquire(wait):
             message = f"no connection was free within {wait:.3f} s"
             raise DatabaseUnavailable(message)
         if queue is not None:
-            begun = self._clock.monotonic()
+            begun = self.clock.monotonic()
         try:
             database = self._take()
             if within is not None:
-                left = begun + within - self._clock.monotonic()
+                left = begun + within - self.clock.monotonic()
                 database.limit_wait(max(left, 0.001))
             try:
                 yield database
@@ -108,7 +96,7 @@ class Connections:
     def _after_fork(self) -> None:
         if self._idle.process != os.getpid():
             # First: a thread that sees the new process takes the places for its own.
-            self._places = None if self._most is None else _FairSemaphore(self._most)
+            self._places = None if self.most is None else _FairSemaphore(self.most)
             _close(self._idle)
 
     def _take(self) -> Database:
@@ -116,14 +104,14 @@ class Connections:
             try:
                 used, database = self._idle.databases.pop()
             except IndexError:
-                return Database.of(self._settings, role=self._role)
-            if self._clock.monotonic() - used < IDLE_TIMEOUT and database.alive():
+                return Database.of(self.settings, role=self.role)
+            if self.clock.monotonic() - used < IDLE_TIMEOUT and database.alive():
                 return database
             database.close()
 
     def _keep(self, database: Database) -> None:
         if database.connected and len(self._idle.databases) < MAX_IDLE:
-            self._idle.databases.append((self._clock.monotonic(), database))
+            self._idle.databases.append((self.clock.monotonic(), database))
         else:
             database.close()
 

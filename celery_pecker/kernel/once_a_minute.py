@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ParamSpec, TypeVar
 
 from celery_pecker.kernel.clock import monotonic
@@ -28,27 +29,21 @@ def kind_of(error: BaseException) -> str:
     return f"{type(error).__name__} {type(error.__cause__).__name__} {line}"
 
 
+@dataclass
 class OnceAMinute:
     """Log a thing at once, and then at most once a minute."""
 
-    def __init__(
-        self,
-        logger: logging.Logger,
-        *,
-        prefix: str = "",
-        level: int = logging.WARNING,
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
-        self._logger = logger
-        self._prefix = prefix
-        self._level = level
-        self._clock = clock
-        self._logged: dict[str, float] = {}
-        self._suppressed: dict[str, int] = {}
+    logger: logging.Logger
+    _: KW_ONLY
+    prefix: str = ""
+    level: int = logging.WARNING
+    clock: Callable[[], float] = monotonic
+    _logged: dict[str, float] = field(default_factory=dict)
+    _suppressed: dict[str, int] = field(default_factory=dict)
 
     def warning(self, key: str, text: str, *args: object) -> None:
         """Log the line, unless one with this key was logged within the minute."""
-        self.log(key, self._level, text, *args)
+        self.log(key, self.level, text, *args)
 
     def log(
         self,
@@ -59,7 +54,7 @@ class OnceAMinute:
         exc_info: BaseException | None = None,
     ) -> None:
         """Log the line at that level, with a traceback if asked, once a minute."""
-        now = self._clock()
+        now = self.clock()
         if now - self._logged.get(key, -math.inf) < INTERVAL:
             self._suppressed[key] = self._suppressed.get(key, 0) + 1
             return
@@ -67,7 +62,7 @@ class OnceAMinute:
         count = self._suppressed.pop(key, 0)
         more = f" ({count} more since the last line)" if count else ""
         line = text % args if args else text
-        self._logger.log(level, "%s%s%s", self._prefix, line, more, exc_info=exc_info)
+        self.logger.log(level, "%s%s%s", self.prefix, line, more, exc_info=exc_info)
 
     def call(
         self,

@@ -48,20 +48,14 @@ class Recording(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class Observer:
     """A kind of observer: ``start`` starts one of it under a name of its own."""
 
-    def __init__(
-        self,
-        observers: Recording,
-        kind: str,
-        function: Callable[..., Any],
-        options: Options,
-    ) -> None:
-        self._observers = observers
-        self.kind = kind
-        self.function = function
-        self.options = options
+    observers: Recording
+    kind: str
+    function: Callable[..., Any]
+    options: Options
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, as tests do."""
@@ -78,7 +72,7 @@ class Observer:
         **kwargs: Any,
     ) -> int:
         """Record an observer of this kind; return its id. See `Observers.start`."""
-        return self._observers.start(
+        return self.observers.start(
             self.kind,
             name,
             connection=connection,
@@ -92,15 +86,15 @@ class Observer:
 
     def stop(self, name: str, *, connection: Any = None) -> Answer:
         """Ask for the end of an observer."""
-        return self._observers.stop(name, connection=connection)
+        return self.observers.stop(name, connection=connection)
 
     def restart(self, name: str, *, connection: Any = None) -> Answer:
         """Ask for a new beginning of an observer."""
-        return self._observers.restart(name, connection=connection)
+        return self.observers.restart(name, connection=connection)
 
     def status(self, name: str) -> ObserverRow | None:
         """Return an observer as the table has it."""
-        return self._observers.status(name)
+        return self.observers.status(name)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         return refusals.bound(self.kind, self.function, args, kwargs)

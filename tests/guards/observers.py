@@ -20,8 +20,8 @@ REAL = "tests/integration/observers/test_hosts.py"
 GUARDS = (
     Guard(
         "observers: a host trusts its lease for a part of it (I2)",
-        "self._trust.renew(sent, TRUSTED * self._plan.lease)",
-        "self._trust.renew(sent, self._plan.lease)",
+        "self.trust.renew(sent, TRUSTED * self.plan.lease)",
+        "self.trust.renew(sent, self.plan.lease)",
         TRUST,
     ),
     Guard(
@@ -121,9 +121,9 @@ GUARDS = (
     ),
     Guard(
         "observers: under a long lease a host that settles looks soon",
-        "        look = min(placement.SETTLING, self._plan.look) if settles else"
-        " self._plan.look\n",
-        "        look = self._plan.look\n",
+        "        look = min(placement.SETTLING, self.plan.look) if settles else"
+        " self.plan.look\n",
+        "        look = self.plan.look\n",
         f"{LOOKS}::test_a_host_that_waits_for_others_to_join_looks_soon",
     ),
     Guard(
@@ -353,9 +353,9 @@ GUARDS = (
     ),
     Guard(
         "observers: a drained host that is empty rests",
-        "                self._begin(self._tables.retake([], ENDING_AT_ONCE),"
-        " spread=True)\n            return self._plan.look\n",
-        "                self._begin(self._tables.retake([], ENDING_AT_ONCE),"
+        "                self._begin(self.tables.retake([], ENDING_AT_ONCE),"
+        " spread=True)\n            return self.plan.look\n",
+        "                self._begin(self.tables.retake([], ENDING_AT_ONCE),"
         " spread=True)\n",
         f"{LOOKS}::test_a_drained_host_that_is_empty_looks_as_seldom_as_any",
     ),

@@ -15,7 +15,7 @@ LOST = "tests/integration/observers/test_lost_rows.py"
 GUARDS = (
     Guard(
         "observers: a drain goes on in the host that takes over",
-        "        beside = not self._follows and first\n",
+        "        beside = not self.follows and first\n",
         "        beside = False\n",
         f"{TABLES}::test_a_drain_goes_on_in_the_host_that_takes_over",
     ),
@@ -89,7 +89,7 @@ GUARDS = (
     ),
     Guard(
         "observers: a host that begins anew follows nobody",
-        "        self._follows = self._follows and first\n",
+        "        self.follows = self.follows and first\n",
         "",
         f"{TABLES}::test_one_that_begins_anew_follows_nobody",
     ),
@@ -177,7 +177,7 @@ GUARDS = (
     ),
     Guard(
         "observers: code that holds up the event loop has failed by that",
-        "            self._lives.fail_blocking(life, error)\n",
+        "            self.lives.fail_blocking(life, error)\n",
         "",
         "tests/unit/observers/test_looks.py"
         "::test_code_that_holds_up_the_event_loop_has_failed_by_that",

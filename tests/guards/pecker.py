@@ -142,7 +142,7 @@ GUARDS = (
     ),
     Guard(
         "database: a connection that was idle for long is not used",
-        "self._clock.monotonic() - used < IDLE_TIMEOUT and ",
+        "self.clock.monotonic() - used < IDLE_TIMEOUT and ",
         "",
         f"{CONNECTIONS}::test_a_connection_that_was_idle_for_long_is_made_anew",
     ),
@@ -675,7 +675,7 @@ GUARDS = (
     ),
     Guard(
         "events that wait for the broker are bounded (I9)",
-        "if len(self._events) >= self._most:",
+        "if len(self._events) >= self.most:",
         "if False:",
         "tests/integration/local/test_events.py",
     ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 
 from celery_pecker.kernel.clock import monotonic, new_id
@@ -74,50 +74,39 @@ class Plan:
         return self.lease / LOOKS
 
 
+@dataclass(eq=False)
 class Host:
     """What a host does, apart from running observers."""
 
-    def __init__(  # noqa: PLR0913  # what it works with
-        self,
-        plan: Plan,
-        tables: Tables,
-        lives: Lives,
-        trust: Trust,
-        *,
-        on_loop: Callable[[Callable[[], None]], None],
-        over: Callable[[], None],
-        notices: Callable[[], None],
-        events: Events,
-        abort: Callable[[], None],
-    ) -> None:
-        self._plan = plan
-        self._tables = tables
-        self._lives = lives
-        self._trust = trust
-        self._on_loop = on_loop
-        self._over = over
-        self._notices = notices
-        self._events = events
-        self._abort = abort
-        self._gave_up = False
-        self._joined = False
-        self._leaving = False
-        self._gone = False
-        self._left_at: float | None = None
-        self._drained_at: float | None = None
-        self._looks = 0
-        self._connections = 0
-        self._differs = False
-        """Whether what ran here at the last comparison was not what the tables say."""
-        self._seen = Looks()
-        self._settles = False
-        self._unanswered: dict[int, Outcome] = {}
-        self._pruned = monotonic()
+    plan: Plan
+    tables: Tables
+    lives: Lives
+    trust: Trust
+    _: KW_ONLY
+    on_loop: Callable[[Callable[[], None]], None]
+    over: Callable[[], None]
+    notices: Callable[[], None]
+    events: Events
+    abort: Callable[[], None]
+    _gave_up: bool = False
+    _joined: bool = False
+    _leaving: bool = False
+    _gone: bool = False
+    _left_at: float | None = None
+    _drained_at: float | None = None
+    _looks: int = 0
+    _connections: int = 0
+    _differs: bool = False
+    """Whether what ran here at the last comparison was not what the tables say."""
+    _seen: Looks = field(default_factory=Looks)
+    _settles: bool = False
+    _unanswered: dict[int, Outcome] = field(default_factory=dict)
+    _pruned: float = field(default_factory=monotonic)
 
     @property
     def node(self) -> str:
         """Id of this life of the host; empty before it has joined."""
-        return self._tables.node if self._joined else ""
+        return self.tables.node if self._joined else ""
 
     @property
     def draining(self) -> bool:
@@ -127,7 +116,7 @@ class Host:
     @property
     def blocked(self) -> bool:
         """Whether the event loop has not turned for too long."""
-        return monotonic() - self._lives.turned > BLOCKED * self._plan.lease
+        return monotonic() - self.lives.turned > BLOCKED * self.plan.lease
 
     def leave(self) -> None:
         """Hand over the observers of this host, and end; safe in a signal handler."""
@@ -141,30 +130,30 @@ class Host:
         The database may be away, gone for good, or refuse its role.
         """
         if self._leaving and self._give_up_waiting():
-            self._over()
+            self.over()
 
     def step(self) -> float:
         """Do what there is to do; return the seconds until the next look."""
         if self._gone:  # woken once more before the process ends: it must not join
-            return self._plan.look
+            return self.plan.look
         if self.blocked or self._gave_up:
             self._hang()
-            return self._plan.look
-        if self._lives.stuck and not self._leaving:
+            return self.plan.look
+        if self.lives.stuck and not self._leaving:
             logger.error(
                 "pecker: observer %s does not end; its host hands over the others and"
                 " ends",
-                self._lives.stuck,
+                self.lives.stuck,
             )
             self.leave()
         sent = monotonic()
         if not self._joined:
             self._join()
-        pulse = self._tables.pulse()
+        pulse = self.tables.pulse()
         if pulse.state is None:
             self._buried()
             return 0.0
-        self._trust.renew(sent, TRUSTED * self._plan.lease)
+        self.trust.renew(sent, TRUSTED * self.plan.lease)
         self._look(pulse)
         if pulse.state == "draining" or self._leaving:
             return self._drain(pulse)
@@ -175,10 +164,10 @@ class Host:
             self._balance()
         self._prune()
         if pulse.draining or pulse.orphans:
-            return min(QUICK, self._plan.look)
+            return min(QUICK, self.plan.look)
         # Under a long lease what waits would be looked at only after a tenth of it.
         settles = pulse.waiting and self._settles
-        look = min(placement.SETTLING, self._plan.look) if settles else self._plan.look
+        look = min(placement.SETTLING, self.plan.look) if settles else self.plan.look
         return max(look - (monotonic() - sent), 0.0)
 
     def _hang(self) -> None:
@@ -186,22 +175,22 @@ class Host:
 
         Else it would be started on one host after another, each of which would hang.
         """
-        life = self._lives.on_turn()
+        life = self.lives.on_turn()
         logger.warning(
             "pecker: the event loop of this host of observers hangs%s",
             "" if life is None else f" in observer {life.claimed.name}",
         )
-        since = monotonic() - self._lives.turned
-        if life is not None and self._joined and since > HANGS * self._plan.lease:
+        since = monotonic() - self.lives.turned
+        if life is not None and self._joined and since > HANGS * self.plan.lease:
             self._gave_up = True
             error = EventLoopBlocked(
                 f"it held up the event loop of its host for {since:.1f} s"
             )
-            error.add_note(self._lives.stack())  # for the log
-            self._lives.fail_blocking(life, error)
+            error.add_note(self.lives.stack())  # for the log
+            self.lives.fail_blocking(life, error)
         if self._gave_up:
             self._report()
-            self._abort()
+            self.abort()
 
     def _look(self, pulse: Pulse) -> None:
         """Do what comes before placement: log, free, report, compare, obey."""
@@ -211,19 +200,19 @@ class Host:
                 "pecker: host %s of observers is dead; others take over", name
             )
         if pulse.orphans:
-            self._tables.free()
+            self.tables.free()
         if pulse.notices:
-            self._notices()
+            self.notices()
         self._report()
-        reconnected = self._connections != self._tables.connections
+        reconnected = self._connections != self.tables.connections
         if reconnected or self._differs or self._looks % SURVEYS == 0:
             self._compare(retakes=pulse.state == "up" and not self._leaving)
         if pulse.orders:
             self._handle_commands()
 
     def _join(self) -> None:
-        plan = self._plan
-        self._tables.join(
+        plan = self.plan
+        self.tables.join(
             str(new_id()),
             name=plan.name,
             pid=plan.pid,
@@ -239,54 +228,54 @@ class Host:
 
     def _buried(self) -> None:
         """End all that runs, which others may have taken, and begin a new life."""
-        self._trust.end()
+        self.trust.end()
         self._unanswered.clear()
-        self._lives.outcomes.clear()
-        lives = [*self._lives.by_id.values()]
-        self._on_loop(partial(self._lives.fence, "its host was buried", lives))
+        self.lives.outcomes.clear()
+        lives = [*self.lives.by_id.values()]
+        self.on_loop(partial(self.lives.fence, "its host was buried", lives))
         self._joined = False
 
     def _report(self) -> None:
         """Write cursors, then what became of lives; locked rows come again."""
-        while self._lives.fenced:
-            ident = self._lives.fenced.popleft()
-            life = self._lives.by_id.get(ident)
+        while self.lives.fenced:
+            ident = self.lives.fenced.popleft()
+            life = self.lives.by_id.get(ident)
             if life is not None:
-                self._lives.remove(ident, life.claimed.epoch)
+                self.lives.remove(ident, life.claimed.epoch)
         self._save()
-        while self._lives.outcomes:
-            outcome = self._lives.outcomes.popleft()
+        while self.lives.outcomes:
+            outcome = self.lives.outcomes.popleft()
             self._unanswered[outcome.id] = outcome
         if not self._unanswered:
             return
         some = [*self._unanswered.values()][:REPORTS_AT_ONCE]
-        for answer in self._tables.report(some):
+        for answer in self.tables.report(some):
             self._settle(self._unanswered.pop(answer.id), answer)
 
     def _settle(self, outcome: Outcome, answer: ReportResult) -> None:
-        life = self._lives.by_id.get(outcome.id)
+        life = self.lives.by_id.get(outcome.id)
         if life is None or life.claimed.epoch != outcome.epoch:
             return
         if outcome.report is Report.FAILED:
             if not answer.done:
-                self._on_loop(
-                    partial(self._lives.end, [outcome.id], Report.RELEASED, OVERTAKEN)
+                self.on_loop(
+                    partial(self.lives.end, [outcome.id], Report.RELEASED, OVERTAKEN)
                 )
             return
-        self._lives.remove(outcome.id, outcome.epoch)
+        self.lives.remove(outcome.id, outcome.epoch)
         if answer.done:
-            self._events.ended(life.claimed, outcome)
+            self.events.ended(life.claimed, outcome)
         if outcome.report is Report.RESTARTED and answer.done:
-            self._begin(self._tables.read([outcome.id]), spread=False)
+            self._begin(self.tables.read([outcome.id]), spread=False)
 
     def _save(self) -> None:
-        cursors = self._lives.cursors
+        cursors = self.lives.cursors
         some = {ident: cursors[ident] for ident in [*cursors][:REPORTS_AT_ONCE]}
         if not some:
             return
-        written = self._tables.save(some)
+        written = self.tables.save(some)
         for ident, cursor in some.items():
-            life = self._lives.by_id.get(ident)
+            life = self.lives.by_id.get(ident)
             known = life is not None and life.claimed.epoch == cursor[0]
             if (ident in written or not known) and cursors.get(ident) == cursor:
                 del cursors[ident]
@@ -294,8 +283,8 @@ class Host:
     def _handle_commands(self) -> None:
         """End what people asked to end, or to begin anew."""
         stops, restarts, strange = [], [], []
-        for order in self._tables.orders():
-            life = self._lives.by_id.get(order.id)
+        for order in self.tables.orders():
+            life = self.lives.by_id.get(order.id)
             if life is None or life.claimed.epoch != order.epoch:
                 strange.append(order)
             elif order.stop:
@@ -307,9 +296,9 @@ class Host:
                 self._unanswered[order.id] = Outcome(
                     id=order.id, epoch=order.epoch, report=Report.STOPPED
                 )
-        lives = self._lives
-        self._on_loop(partial(lives.end, stops, Report.STOPPED, "it was stopped"))
-        self._on_loop(partial(lives.end, restarts, Report.RESTARTED, "it begins anew"))
+        lives = self.lives
+        self.on_loop(partial(lives.end, stops, Report.STOPPED, "it was stopped"))
+        self.on_loop(partial(lives.end, restarts, Report.RESTARTED, "it begins anew"))
 
     def _compare(self, *, retakes: bool) -> None:
         """End lives that the tables do not have; take anew what has no life here.
@@ -317,101 +306,101 @@ class Host:
         A failover may lose the newest rows and claims, also behind a pooler, whose
         connections outlive it. One sum is asked for while all is well.
         """
-        self._connections = self._tables.connections
-        lives = [one for one in [*self._lives.by_id.values()] if not one.fenced]
+        self._connections = self.tables.connections
+        lives = [one for one in [*self.lives.by_id.values()] if not one.fenced]
         known = {one.claimed.id: one.claimed.epoch for one in lives}
-        self._differs = self._tables.epochs() != sum(known.values())
+        self._differs = self.tables.epochs() != sum(known.values())
         if not self._differs:
             return
-        lost = self._tables.lost(known)
+        lost = self.tables.lost(known)
         gone = [one for one in lives if one.claimed.id in lost]
-        self._on_loop(partial(self._lives.fence, "the tables do not have them", gone))
+        self.on_loop(partial(self.lives.fence, "the tables do not have them", gone))
         if retakes:
-            retaken = self._tables.retake([*self._lives.by_id], self._most)
+            retaken = self.tables.retake([*self.lives.by_id], self._most)
             self._begin(retaken, spread=True)
 
     @property
     def _most(self) -> int:
         """How many observers may begin in the time of one look."""
-        return max(1, int(self._plan.start_rate * self._plan.look))
+        return max(1, int(self.plan.start_rate * self.plan.look))
 
     def _balance(self) -> None:
         """Take what waits and is ours to take; give away what is above our share."""
-        survey = self._tables.survey()
-        mine = survey.of(self._tables.node)
+        survey = self.tables.survey()
+        mine = survey.of(self.tables.node)
         if mine is None:
             return
-        load = self._lives.weight
+        load = self.lives.weight
         now = monotonic()
         self._seen.add(survey, mine.kinds, now)
         self._settles = self._seen.settling(survey, now)
         if self._settles:
             return
-        room = placement.room(survey, self._tables.node, load, left=self._seen.left)
+        room = placement.room(survey, self.tables.node, load, left=self._seen.left)
         if room > 0 and any(one.kind in mine.kinds for one in survey.waiting):
-            claimed = self._tables.claim(room, self._most)
+            claimed = self.tables.claim(room, self._most)
             self._seen.took(len(claimed))
             self._begin(claimed, spread=True)
             return
         # What is ending already goes: counted again, too much would be given away.
         held = [
             (life.claimed.id, life.claimed.kind, life.claimed.weight)
-            for life in [*self._lives.by_id.values()]
+            for life in [*self.lives.by_id.values()]
             if life.ending is None
         ]
         stays = sum(weight for _, _, weight in held)
-        surplus = placement.surplus(survey, self._tables.node, stays)
+        surplus = placement.surplus(survey, self.tables.node, stays)
         if surplus.weight > 0:
             ids = placement.choose(held, surplus)
             why = "another host has more room"
-            self._on_loop(partial(self._lives.end, ids, Report.RELEASED, why))
+            self.on_loop(partial(self.lives.end, ids, Report.RELEASED, why))
 
     def _begin(self, claimed: Iterable[Claimed], *, spread: bool) -> None:
-        lives: list[Life] = self._lives.add(claimed)
+        lives: list[Life] = self.lives.add(claimed)
         for life in lives:
-            self._events.begun(life.claimed)
+            self.events.begun(life.claimed)
         if lives:
-            apart = 1 / self._plan.start_rate if spread else 0.0
-            self._on_loop(partial(self._lives.begin, lives, apart))
+            apart = 1 / self.plan.start_rate if spread else 0.0
+            self.on_loop(partial(self.lives.begin, lives, apart))
 
     def _drain(self, pulse: Pulse) -> float:
         """Hand over what is here, a part at a time; return seconds until the next."""
-        quick = min(QUICK, self._plan.look)
+        quick = min(QUICK, self.plan.look)
         if self._drained_at is None:
-            self._tables.drain()
+            self.tables.drain()
             self._drained_at = monotonic()
             return quick
-        if self._leaving and not self._lives.by_id:
-            self._tables.leave()
+        if self._leaving and not self.lives.by_id:
+            self.tables.leave()
             self._joined, self._gone = False, True
-            self._over()
-            return self._plan.look
-        if self._leaving and self._lives.stuck and self._give_up_waiting():
-            self._over()
-        if not self._lives.by_id:
+            self.over()
+            return self.plan.look
+        if self._leaving and self.lives.stuck and self._give_up_waiting():
+            self.over()
+        if not self.lives.by_id:
             # It lost its trust while it drained: what it still holds ends as the rest.
             if pulse.draining:
-                self._begin(self._tables.retake([], ENDING_AT_ONCE), spread=True)
-            return self._plan.look
+                self._begin(self.tables.retake([], ENDING_AT_ONCE), spread=True)
+            return self.plan.look
         # The others look more often once they have seen that this host drains.
-        if monotonic() - self._drained_at < self._plan.look:
+        if monotonic() - self._drained_at < self.plan.look:
             return quick
-        lives = [*self._lives.by_id.values()]
+        lives = [*self.lives.by_id.values()]
         room = ENDING_AT_ONCE - sum(1 for life in lives if life.ending is not None)
         ids = [life.claimed.id for life in lives if life.ending is None][: max(room, 0)]
         why = "its host hands over"
-        self._on_loop(partial(self._lives.end, ids, Report.RELEASED, why))
+        self.on_loop(partial(self.lives.end, ids, Report.RELEASED, why))
         return quick / 4 if lives else quick
 
     def _give_up_waiting(self) -> bool:
         waited = monotonic() - (self._left_at or monotonic())
-        return waited > 2 * self._plan.lease
+        return waited > 2 * self.plan.lease
 
     def _prune(self) -> None:
         now = monotonic()
         if now - self._pruned > PRUNE_INTERVAL:
             self._pruned = now
-            self._tables.prune(self._plan.history)
+            self.tables.prune(self.plan.history)
 
 
 def on(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[[], None]], None]:

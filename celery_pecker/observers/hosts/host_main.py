@@ -17,6 +17,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -48,6 +49,7 @@ NAMESPACE = uuid.UUID("6f0b2a4e-6f0e-5d7c-9a57-4d1c8b7e2f30")
 """Of the task ids of notices; never changes."""
 
 
+@dataclass
 class Notices:
     """Sends ``on_parked`` and ``on_moved``, on a thread of its own: a broker may hang.
 
@@ -57,22 +59,19 @@ class Notices:
     and deleted then: at least once, each time under the same task id.
     """
 
-    def __init__(
-        self, app: Any, outbox: Any, tables: Tables, database: Database
-    ) -> None:
-        self._app = app
-        self._outbox = outbox
-        self._tables = tables
-        self._database = database
+    app: Any
+    outbox: Any
+    tables: Tables
+    database: Database
 
     def step(self) -> float:
         """Send what there is; return the seconds to sleep."""
-        some = self._tables.notices(NOTICES_AT_ONCE)
+        some = self.tables.notices(NOTICES_AT_ONCE)
         for notice in some:
             error = user_code.tried(self._send, notice)[1]
             if error is not None:
                 shown = user_code.shown(error)
-                self._tables.notice_failed(notice.id, shown)
+                self.tables.notice_failed(notice.id, shown)
                 logger.warning(
                     "pecker: a signature of an observer was not sent, tried again: %s",
                     shown,
@@ -80,25 +79,23 @@ class Notices:
         return 0.0 if len(some) == NOTICES_AT_ONCE else REST
 
     def _send(self, notice: Notice) -> None:
-        message = self._app.signature(json.loads(notice.signature))
+        message = self.app.signature(json.loads(notice.signature))
         signature = message.clone(args=(json.loads(notice.event),))
-        text = f"{self._database.schema}\0{notice.id}"
+        text = f"{self.database.schema}\0{notice.id}"
         signature.set(task_id=str(uuid.uuid5(NAMESPACE, text)))
-        if self._outbox is None:
+        if self.outbox is None:
             signature.apply_async()
-            self._tables.notice_sent(notice.id)
+            self.tables.notice_sent(notice.id)
             return
         with self._connection() as connection:
-            closed = render(
-                statements()["close_observer_notice"], self._database.schema
-            )
+            closed = render(statements()["close_observer_notice"], self.database.schema)
             gone = connection.execute(closed.encode(), {"id": notice.id}).rowcount == 0
             if gone:  # this was slow, and another host has sent it
                 return
-            self._outbox.send(signature, connection=connection)
+            self.outbox.send(signature, connection=connection)
 
     def _connection(self) -> psycopg.Connection[Any]:
-        return BoundedConnection.within(self._database.dsn, 10.0)
+        return BoundedConnection.within(self.database.dsn, 10.0)
 
 
 BEAT_INTERVAL = 0.1

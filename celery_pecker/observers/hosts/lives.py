@@ -17,7 +17,7 @@ import threading
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from typing import Any, Protocol
 
 from celery_pecker.kernel import user_code
@@ -119,59 +119,56 @@ TURN_INTERVAL = 0.05
 """Seconds between two looks of the event loop at its trust."""
 
 
+@dataclass(eq=False)
 class Life:
     """One observer in this host, from its claim to its last report."""
 
-    def __init__(self, claimed: Claimed, observer: Observer, lease: Lease) -> None:
-        self.claimed = claimed
-        self.observer = observer
-        self.lease = lease
-        self.failures = claimed.failures
-        self.running: Running | None = None
-        self.begun = 0.0
-        self.timer: asyncio.TimerHandle | None = None
-        self.ending: Report | None = None
-        """How it is to end; None: it is not."""
-        self.fenced = False
-        """Nothing is reported of it: its host is not trusted."""
-        self.ended = False
-        self.asked = 0
-        """How often it was asked to end."""
+    claimed: Claimed
+    observer: Observer
+    lease: Lease
+    running: Running | None = None
+    begun: float = 0.0
+    timer: asyncio.TimerHandle | None = None
+    ending: Report | None = None
+    """How it is to end; None: it is not."""
+    fenced: bool = False
+    """Nothing is reported of it: its host is not trusted."""
+    ended: bool = False
+    asked: int = 0
+    """How often it was asked to end."""
+
+    def __post_init__(self) -> None:
+        self.failures = self.claimed.failures
 
 
+@dataclass(eq=False)
 class Lives:
     """The observers of a host."""
 
-    def __init__(
-        self,
-        kinds: Mapping[str, Observer],
-        trust: Trust,
-        *,
-        schema: str,
-        wake: Callable[[], object] = lambda: None,
-        config: dict[str, Any] | None = None,
-    ) -> None:
-        """Have none yet; ``wake`` is called when there is something to report."""
-        self.by_id: dict[int, Life] = {}
-        """Changed by the host's other thread alone."""
-        self.outcomes: deque[Outcome] = deque()
-        self.fenced: deque[int] = deque()
-        """Ids of lives that have ended without a report."""
-        self.cursors: dict[int, tuple[int, str]] = {}
-        """Epochs and cursors that are to be written."""
-        self.turned = monotonic()
-        """When the event loop turned last."""
-        self.stuck = ""
-        """Name of an observer that does not end; empty: there is none."""
-        self._kinds = kinds
-        self._trust = trust
-        self._schema = schema
-        self._wake = wake
+    _kinds: Mapping[str, Observer]
+    trust: Trust
+    _: KW_ONLY
+    schema: str
+    wake: Callable[[], object] = lambda: None
+    config: InitVar[dict[str, Any] | None] = None
+    by_id: dict[int, Life] = field(default_factory=dict)
+    """Changed by the host's other thread alone."""
+    outcomes: deque[Outcome] = field(default_factory=deque)
+    fenced: deque[int] = field(default_factory=deque)
+    """Ids of lives that have ended without a report."""
+    cursors: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """Epochs and cursors that are to be written."""
+    turned: float = field(default_factory=monotonic)
+    """When the event loop turned last."""
+    stuck: str = ""
+    """Name of an observer that does not end; empty: there is none."""
+    _processes: set[InProcess] = field(default_factory=set)
+    _loop: asyncio.AbstractEventLoop | None = None
+    _thread: int = 0
+    _trusted: float = 0.0
+
+    def __post_init__(self, config: dict[str, Any] | None) -> None:
         self._config = config or {}
-        self._processes: set[InProcess] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = 0
-        self._trusted = 0.0
 
     # On the host's other thread
 
@@ -184,8 +181,8 @@ class Lives:
             observer = self._kinds[one.kind]
             lease = Lease(
                 one,
-                self._trust,
-                schema=self._schema,
+                self.trust,
+                schema=self.schema,
                 unreachable=observer.options.unreachable,
                 save=self._save,
             )
@@ -242,11 +239,11 @@ class Lives:
         abandon_in_forks(self)
         while True:
             self.turned = monotonic()
-            if self._trusted != self._trust.until:
-                self._trusted = self._trust.until
+            if self._trusted != self.trust.until:
+                self._trusted = self.trust.until
                 for process in [*self._processes]:
                     process.trust_until(self._trusted)
-            if self.by_id and self._trust.left() <= 0:
+            if self.by_id and self.trust.left() <= 0:
                 self.fence(
                     "its host could not renew the lease",
                     [
@@ -330,7 +327,7 @@ class Lives:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(over, error)
 
-        config = {**self._config, "trust": self._trust.until}
+        config = {**self._config, "trust": self.trust.until}
         # Not from the claim's cursor: a life before may have moved on.
         claimed = replace(life.claimed, state=life.lease.state)
         made = InProcess(config, claimed, life.lease, ended)
@@ -358,7 +355,7 @@ class Lives:
             return
         if life.asked > CANCEL_ATTEMPTS:
             self.stuck = life.claimed.name
-            self._wake()
+            self.wake()
             return
         life.running.cancel()
         grace = max(life.observer.options.stop_grace, CANCEL_INTERVAL)
@@ -388,7 +385,7 @@ class Lives:
         """
         if error is None:
             return life.lease.lapsed
-        untrusted = life.lease.lapsed or self._trust.left() <= 0
+        untrusted = life.lease.lapsed or self.trust.left() <= 0
         return isinstance(error, LeaseLost) and untrusted
 
     def _failed(self, life: Life, error: BaseException) -> None:
@@ -440,14 +437,14 @@ class Lives:
         one = life.claimed
         if life.fenced:
             self.fenced.append(one.id)
-            self._wake()
+            self.wake()
             return
         assert life.ending is not None  # noqa: S101  # set by what ends it
         self._report(Outcome(id=one.id, epoch=one.epoch, report=life.ending))
 
     def _report(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)
-        self._wake()
+        self.wake()
 
     def _save(self, ident: int, epoch: int, state: str) -> None:
         self.cursors[ident] = (epoch, state)

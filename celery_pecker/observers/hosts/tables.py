@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 from celery_pecker.kernel.database import Database
@@ -76,25 +76,19 @@ class ReportResult(NamedTuple):
     epoch: int | None
 
 
+@dataclass
 class Tables:
     """The tables as one host sees them."""
 
-    def __init__(
-        self,
-        database: Database,
-        kinds: Mapping[str, Observer],
-        *,
-        follows: bool = True,
-        drains: bool = False,
-    ) -> None:
-        self._database = database
-        self._kinds = kinds
-        self._follows = follows
-        """Whether a silent host of the same name is the life before, and dead."""
-        self._drains = drains
-        """Whether the process before was drained, and died."""
-        self.node = ""
-        """Id of this life of the host."""
+    database: Database
+    kinds: Mapping[str, Observer]
+    _: KW_ONLY
+    follows: bool = True
+    """Whether a silent host of the same name is the life before, and dead."""
+    drains: bool = False
+    """Whether the process before was drained, and died."""
+    node: str = ""
+    """Id of this life of the host."""
 
     def join(  # what a host is
         self,
@@ -108,20 +102,20 @@ class Tables:
     ) -> None:
         """Begin a life; ``drains``: the one before was asked to take nothing more."""
         first = not self.node
-        beside = not self._follows and first
+        beside = not self.follows and first
         # The life before another one of this process was its own, and is buried.
-        self._follows = self._follows and first
+        self.follows = self.follows and first
         self.node = node
-        kinds = [*self._kinds]
-        options = [self._kinds[kind].options for kind in kinds]
-        self._database.change(
+        kinds = [*self.kinds]
+        options = [self.kinds[kind].options for kind in kinds]
+        self.database.change(
             "join_observer_nodes",
             node=node,
             name=name,
             pid=pid,
             capacity=capacity,
             ttl=ttl,
-            drains=drains or (self._drains and first),
+            drains=drains or (self.drains and first),
             beside=beside,
             kinds=kinds,
             weights=[one.weight for one in options],
@@ -131,41 +125,41 @@ class Tables:
 
     def pulse(self) -> Pulse:
         """Renew the lease; return what there is to do."""
-        [pulse] = self._database.read(
+        [pulse] = self.database.read(
             Pulse,
             "pulse_observer_node",
             node=self.node,
-            kinds=[*self._kinds],
-            follows=self._follows,
+            kinds=[*self.kinds],
+            follows=self.follows,
         )
         return pulse
 
     def free(self) -> None:
         """Let what dead hosts held wait for a host."""
         while True:
-            [(count,)] = self._database.run("free_observers", most=AT_ONCE)
+            [(count,)] = self.database.run("free_observers", most=AT_ONCE)
             if count < AT_ONCE:
                 return
 
     def drain(self) -> None:
         """Take nothing more."""
-        self._database.change("drain_observer_node", node=self.node)
+        self.database.change("drain_observer_node", node=self.node)
 
     def leave(self) -> None:
         """Record that the host has ended in good order."""
-        self._database.change("end_observer_node", node=self.node)
+        self.database.change("end_observer_node", node=self.node)
 
     def survey(self) -> placement.Survey:
         """Return how the load lies."""
-        seen = self._database.read(placement.seen, "survey_observers")
+        seen = self.database.read(placement.seen, "survey_observers")
         return placement.survey_of(seen)
 
     def claim(self, room: int, most: int) -> list[Claimed]:
         """Take what waits, up to a weight of ``room``."""
-        rows = self._database.run(
+        rows = self.database.run(
             "claim_observers",
             node=self.node,
-            kinds=[*self._kinds],
+            kinds=[*self.kinds],
             room=room,
             most=min(most, AT_ONCE),
         )
@@ -173,7 +167,7 @@ class Tables:
 
     def retake(self, running: Iterable[int], most: int) -> list[Claimed]:
         """Take anew what this host holds and does not run."""
-        rows = self._database.run(
+        rows = self.database.run(
             "retake_observers",
             node=self.node,
             running=[*running],
@@ -184,11 +178,11 @@ class Tables:
     @property
     def connections(self) -> int:
         """How many connections were made so far."""
-        return self._database.made
+        return self.database.made
 
     def epochs(self) -> int:
         """Return the sum of the epochs of what this host holds by the table."""
-        [(total,)] = self._database.run("sum_observer_epochs", node=self.node)
+        [(total,)] = self.database.run("sum_observer_epochs", node=self.node)
         return int(total)
 
     def lost(self, lives: Mapping[int, int]) -> set[int]:
@@ -199,7 +193,7 @@ class Tables:
             some = ids[start : start + AT_ONCE]
             epochs = [lives[ident] for ident in some]
             lost.update(
-                self._database.column(
+                self.database.column(
                     "find_lost_lives", node=self.node, ids=some, epochs=epochs
                 )
             )
@@ -211,13 +205,13 @@ class Tables:
 
     def orders(self) -> Sequence[LifeOrder]:
         """Return what people asked of what this host holds."""
-        return self._database.read(
+        return self.database.read(
             LifeOrder, "read_observer_orders", node=self.node, most=AT_ONCE
         )
 
     def report(self, outcomes: Sequence[Outcome]) -> Sequence[ReportResult]:
         """Report what became of lives; return those whose report is done with."""
-        return self._database.read(
+        return self.database.read(
             ReportResult,
             "report_observers",
             node=self.node,
@@ -232,7 +226,7 @@ class Tables:
     def save(self, cursors: Mapping[int, tuple[int, str]]) -> set[int]:
         """Write cursors; return the ids of those that are written."""
         return {
-            *self._database.column(
+            *self.database.column(
                 "save_observer_states",
                 node=self.node,
                 ids=[*cursors],
@@ -243,19 +237,19 @@ class Tables:
 
     def notices(self, most: int) -> Sequence[Notice]:
         """Take signatures that are to be sent; no other host does for a while."""
-        return self._database.read(Notice, "take_observer_notices", most=most)
+        return self.database.read(Notice, "take_observer_notices", most=most)
 
     def notice_sent(self, ident: int) -> None:
         """Forget a signature that was sent."""
-        self._database.change("close_observer_notice", id=ident)
+        self.database.change("close_observer_notice", id=ident)
 
     def notice_failed(self, ident: int, error: str) -> None:
         """Keep why a signature was not sent."""
-        self._database.change("fail_observer_notice", id=ident, error=_shown(error))
+        self.database.change("fail_observer_notice", id=ident, error=_shown(error))
 
     def prune(self, keep: int) -> None:
         """Delete what is old, some thousand rows at most."""
-        self._database.change("prune_observers", keep=keep, most=5_000)
+        self.database.change("prune_observers", keep=keep, most=5_000)
 
     def _read(self, moved: Mapping[int, bool]) -> list[Claimed]:
         def claimed(**columns: Any) -> Claimed:
@@ -264,7 +258,7 @@ class Tables:
         ids = [*moved]
         rows: list[Claimed] = []
         for start in range(0, len(ids), READ_AT_ONCE):
-            rows += self._database.read(
+            rows += self.database.read(
                 claimed,
                 "read_observers",
                 node=self.node,

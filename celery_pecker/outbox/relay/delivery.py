@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 
 from celery_pecker.brokers.publisher.bulk_lanes import Pushed
 from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
@@ -32,44 +33,41 @@ MOST_UNWRITTEN = 100
 """Batches that were sent and could not be deleted, which are tried again."""
 
 
+@dataclass
 class Delivery:
     """Brings one batch after the other to the broker."""
 
-    def __init__(
-        self,
-        batches: Batches,
-        publisher: StoredPublisher,
-        *,
-        clock: Clock,
-    ) -> None:
-        self._batches = batches
-        self._publisher = publisher
-        self._clock = clock
-        self._unwritten: list[tuple[RelayBatch, Pushed[int]]] = []
+    batches: Batches
+    publisher: StoredPublisher
+    _: KW_ONLY
+    clock: Clock
+    _unwritten: list[tuple[RelayBatch, Pushed[int]]] = field(default_factory=list)
+    _tasks: dict[int, str] = field(default_factory=dict)
+    """Tasks of the messages in hand."""
+    _counts: Counter[str] = field(default_factory=Counter)
+    sent: int = 0
+    """Messages that the broker has taken."""
+    parked: int = 0
+    rates: dict[str, float] = field(default_factory=dict)
+    """Messages per second, by task, as reckoned last."""
+
+    def __post_init__(self) -> None:
         self._took_at = self._rated_at = float("-inf")
-        self._tasks: dict[int, str] = {}
-        """Tasks of the messages in hand."""
-        self._counts: Counter[str] = Counter()
-        self.sent = 0
-        """Messages that the broker has taken."""
-        self.parked = 0
-        self.rates: dict[str, float] = {}
-        """Messages per second, by task, as reckoned last."""
 
     def deliver(self, batch: RelayBatch, trust: TrustWindow) -> None:
         """Send a batch within the trust window; give back what was not sent."""
         token = f"outbox:{batch.token}"
         self._tasks.clear()
         try:
-            if batch.tries and not batch.alone and self._publisher.pushed(token):
+            if batch.tries and not batch.alone and self.publisher.pushed(token):
                 self._write(batch, Pushed(sent={*batch.ids}))
                 return
-            messages = self._batches.read(batch)
+            messages = self.batches.read(batch)
             self._tasks = {one.id: one.task for one in messages}
             plan = batch_plan.plan(
                 messages,
-                check=self._publisher.check,
-                is_batchable=self._publisher.is_batchable,
+                check=self.publisher.check,
+                is_batchable=self.publisher.is_batchable,
                 tries=batch.tries,
             )
         except BrokerUnavailable as error:
@@ -88,7 +86,7 @@ class Delivery:
         if rest is not None:
             pushed = Pushed[int]()
             if plan.together:
-                pushed = self._publisher.push(plan.together, token, trust=trust)
+                pushed = self.publisher.push(plan.together, token, trust=trust)
             _, spoiled = self._write(rest, pushed, ended=True)
             if spoiled is not None:
                 messages = [one for one in plan.together if one.id in pushed.alone]
@@ -98,7 +96,7 @@ class Delivery:
 
     def rate(self) -> None:
         """Return messages per second, by task, since the last call."""
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         seconds, self._rated_at = now - self._rated_at, now
         counts, self._counts = self._counts, Counter()
         self.rates = {
@@ -142,12 +140,12 @@ class Delivery:
         rest: RelayBatch | None = batch
         apart: RelayBatch | None = None
         if pushed.sent.issuperset(batch.ids):
-            self.sent += self._batches.close(batch)
+            self.sent += self.batches.close(batch)
             rest = None
             if not batch.alone:
-                self._publisher.settle(f"outbox:{batch.token}")
+                self.publisher.settle(f"outbox:{batch.token}")
         elif pushed.sent or pushed.refused or pushed.alone:
-            rest, apart = self._batches.part(
+            rest, apart = self.batches.part(
                 batch,
                 sent=sorted(pushed.sent),
                 parked=pushed.refused,
@@ -161,12 +159,12 @@ class Delivery:
             if isinstance(pushed.broken, BrokerRefuses):
                 tries = min(tries, batch_plan.SUSPECT_TRIES)
             wait = batch_plan.wait(tries)
-            self._batches.release_for_retry(rest, wait=wait, tries=tries)
+            self.batches.release_for_retry(rest, wait=wait, tries=tries)
         return rest, apart
 
     def _count(self, pushed: Pushed[int]) -> None:
         if pushed.sent:
-            self._took_at = self._clock.monotonic()
+            self._took_at = self.clock.monotonic()
             self._counts.update(
                 self._tasks[key] for key in pushed.sent if key in self._tasks
             )
@@ -188,7 +186,7 @@ class Delivery:
     ) -> None:
         """Send the messages of a batch one after the other."""
         pushed, rest = Pushed(refused=dict(parked)), batch
-        healthy = self._clock.monotonic() - self._took_at < HEALTHY_INTERVAL
+        healthy = self.clock.monotonic() - self._took_at < HEALTHY_INTERVAL
         doomed = batch_plan.to_park(messages, tries=batch.tries, healthy=healthy)
         if doomed is not None:
             pushed.refused[doomed] = (
@@ -198,7 +196,7 @@ class Delivery:
         for message in messages:
             if message.id == doomed:
                 continue
-            one = self._publisher.push_alone(
+            one = self.publisher.push_alone(
                 message, f"outbox:{batch.token}:{message.id}", trust=trust
             )
             pushed.sent |= one.sent

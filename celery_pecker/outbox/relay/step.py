@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 
 from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
 from celery_pecker.kernel.backoff import Backoff
@@ -33,36 +34,31 @@ RECLAIM_INTERVAL = 1.0
 """Seconds between two looks for batches whose relay is gone."""
 
 
+@dataclass
 class Relay:
     """Delivers one outbox, without a thread of its own (see loop)."""
 
-    def __init__(  # its two seams, time, and three settings
-        self,
-        batches: Batches,
-        publisher: StoredPublisher,
-        *,
-        clock: Clock,
-        hold: float,
-        interval: float = INTERVAL,
-        name: str = "default",
-    ) -> None:
-        self._batches = batches
-        self._publisher = publisher
-        self._clock = clock
+    batches: Batches
+    publisher: StoredPublisher
+    _: KW_ONLY
+    clock: Clock
+    hold: InitVar[float]
+    interval: float = INTERVAL
+    name: str = "default"
+    _backoff: Backoff = field(default_factory=lambda: Backoff(first=0.1, most=1.0))
+    _failures: int = 0
+    _others: int = 0
+    _lost: bool = False
+    """Whether a step ended by an error: a batch may be held and not known."""
+    _stopping: bool = False
+    _retried: int = 0
+    _broker_away: str | None = None
+
+    def __post_init__(self, hold: float) -> None:
         self._trust = hold / 2
-        self._interval = interval
-        self._name = name
         self._watermark, self._scan = Watermark(), StragglerScan()
-        self._backoff = Backoff(first=0.1, most=1.0)
-        self._failures = 0
-        self._others = 0
         self._upkeep_at = self._reclaim_at = float("-inf")
-        self._lost = False
-        """Whether a step ended by an error: a batch may be held and not known."""
-        self._stopping = False
-        self._delivery = Delivery(batches, publisher, clock=clock)
-        self._retried = 0
-        self._broker_away: str | None = None
+        self._delivery = Delivery(self.batches, self.publisher, clock=self.clock)
 
     def stop(self) -> None:
         """Claim nothing more. Safe in a signal handler."""
@@ -94,7 +90,7 @@ class Relay:
             self._failures += 1
             return self._backoff.seconds(self._failures, chance())
         self._failures = 0
-        opened = self._clock.monotonic()
+        opened = self.clock.monotonic()
         lost, self._lost = self._lost, True
         batch, rest = self._reclaim(mine=lost), 0.0
         if batch is None:
@@ -109,14 +105,14 @@ class Relay:
         """Probe the broker: what could not be sent is not claimed."""
         before = self._broker_away
         try:
-            self._publisher.ensure()
+            self.publisher.ensure()
         except BrokerUnavailable as error:
             self._broker_away = " ".join(str(error).split())[:200]
             if before is None:
                 self._upkeep_at = float("-inf")
                 logger.warning(
                     "pecker: outbox %s: broker %s, nothing claimed: %s",
-                    self._name,
+                    self.name,
                     error.state,
                     error,
                 )
@@ -124,25 +120,25 @@ class Relay:
         self._broker_away = None
         if before is not None:
             self._upkeep_at = float("-inf")
-            logger.info("pecker: outbox %s: the broker is back", self._name)
+            logger.info("pecker: outbox %s: the broker is back", self.name)
         return True
 
     def _upkeep(self) -> None:
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         if now - self._upkeep_at < UPKEEP_INTERVAL:
             return
         self._delivery.rate()
-        self._others = self._batches.announce(
+        self._others = self.batches.announce(
             host=socket.gethostname(), pid=os.getpid(), tally=self.tally
         )
-        self._batches.shorten_holds()
+        self.batches.shorten_holds()
         self._upkeep_at = now
 
     def _reclaim(self, *, mine: bool) -> RelayBatch | None:
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         if now - self._reclaim_at < RECLAIM_INTERVAL and not mine:
             return None
-        batch = self._batches.reclaim(mine=mine)
+        batch = self.batches.reclaim(mine=mine)
         if batch is None:
             self._reclaim_at = now
         else:
@@ -152,14 +148,14 @@ class Relay:
     def _claim(self) -> tuple[RelayBatch | None, float]:
         """Return a batch, and the seconds until the next step."""
         self._scan_stragglers()
-        claim = self._batches.claim(new_id(), above=self._watermark.above)
+        claim = self.batches.claim(new_id(), above=self._watermark.above)
         if claim.had_turn:
             self._pass(claim)
         if claim.batch is not None and len(claim.batch.ids) == MOST:
             return claim.batch, 0.0
         if not claim.had_turn:
-            return claim.batch, self._interval * chance()
-        return claim.batch, batch_plan.pause(self._interval, self._others, chance())
+            return claim.batch, self.interval * chance()
+        return claim.batch, batch_plan.pause(self.interval, self._others, chance())
 
     def _pass(self, claim: Claim) -> None:
         """Walk from where this claim has come to, if nothing below can come."""
@@ -170,19 +166,19 @@ class Relay:
             oldest=claim.oldest,
             newest=claim.newest,
         )
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         if self._watermark.stuck(now):
-            self._watermark.writers(self._batches.writers(), now)
+            self._watermark.writers(self.batches.writers(), now)
 
     def _scan_stragglers(self) -> None:
         """Lower the watermark to a row that waits below it, if there is one."""
-        began = self._clock.monotonic()
+        began = self.clock.monotonic()
         passed = self._watermark.above
         ids = self._scan.slice(passed, began)
         if ids is None or passed is None:
             return
-        straggler = self._batches.straggler(*ids)
-        now = self._clock.monotonic()
+        straggler = self.batches.straggler(*ids)
+        now = self.clock.monotonic()
         self._scan.looked(ids[1], passed, seconds=now - began, monotonic=now)
         if straggler is not None:
             self._watermark.lower(straggler - 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 
 from celery_pecker.kernel.clock import Clock
 from celery_pecker.kernel.database import Database
@@ -60,31 +61,25 @@ TIMEOUT = 600.0
 """Seconds that a vacuum may take."""
 
 
+@dataclass
 class Vacuum:
     """Vacuums one table, over a connection that it has only for so long."""
 
-    def __init__(
-        self,
-        database: Database,
-        delivered: Callable[[], int],
-        *,
-        clock: Clock,
-        name: str = "default",
-    ) -> None:
-        self._database = database
-        self._delivered = delivered
-        self._clock = clock
-        self._name = name
-        self._policy = VacuumPolicy()
-        self._warned = False
+    database: Database
+    delivered: Callable[[], int]
+    _: KW_ONLY
+    clock: Clock
+    name: str = "default"
+    _policy: VacuumPolicy = field(default_factory=VacuumPolicy)
+    _warned: bool = False
 
     def step(self) -> float:
         """Vacuum if it is worth it; return the seconds until the next look."""
-        if self._policy.look(self._delivered(), self._clock.monotonic()):
+        if self._policy.look(self.delivered(), self.clock.monotonic()):
             try:
                 self._look()
             finally:
-                self._database.close()
+                self.database.close()
         return INTERVAL
 
     def _look(self) -> None:
@@ -98,20 +93,20 @@ class Vacuum:
                     " role may not VACUUM it: make it a member of the table's owner,"
                     " grant MAINTAIN (from PostgreSQL 17 on), or lower"
                     " autovacuum_naptime",
-                    self._name,
+                    self.name,
                     dead,
                 )
             self._warned = True
             return
-        self._database.run("vacuum_outbox")
+        self.database.run("vacuum_outbox")
         after, _, _ = self._read()
         self._policy.vacuumed(
-            before=dead, after=after, monotonic=self._clock.monotonic()
+            before=dead, after=after, monotonic=self.clock.monotonic()
         )
 
     def _read(self) -> tuple[int, int, bool]:
-        rows = self._database.run(
-            "read_outbox_space", schema=self._database.schema, table=TABLE
+        rows = self.database.run(
+            "read_outbox_space", schema=self.database.schema, table=TABLE
         )
         [(dead, live, allowed)] = rows or [(0, 0, True)]
         return int(dead), int(live), bool(allowed)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from celery_pecker.brokers.stored_message import Message
@@ -232,6 +232,7 @@ DEFAULT = "default"
 """The name of the outbox of an app that names none."""
 
 
+@dataclass
 class Services:
     """What starts and ends runs, of each outbox that is known here.
 
@@ -240,19 +241,14 @@ class Services:
         names: gives the names of those that are known.
     """
 
-    def __init__(
-        self,
-        settings: Callable[[str], Settings | None],
-        names: Callable[[], Iterable[str]],
-    ) -> None:
-        self._settings = settings
-        self._names = names
-        self._services: dict[str, RunService] = {}
+    settings: Callable[[str], Settings | None]
+    names: Callable[[], Iterable[str]]
+    _services: dict[str, RunService] = field(default_factory=dict)
 
     def named(self, outbox: str) -> RunService | None:
         """Return the service of an outbox; None: it is not known here."""
         if outbox not in self._services:
-            settings = self._settings(outbox)
+            settings = self.settings(outbox)
             if settings is None:
                 return None
             self._services.setdefault(outbox, RunService(settings))
@@ -272,7 +268,7 @@ class Services:
         if known is not None:
             yield known
         silent: PeckerError | None = None
-        for name in self._names():
+        for name in self.names():
             service = self.named(name)
             if service is None or service is known:
                 continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
 from itertools import islice
 
 from celery_pecker import signals
@@ -22,24 +23,22 @@ from celery_pecker.schedules.history import Historian, NoHistory, Report
 logger = logging.getLogger("celery_pecker.beat")
 
 
+@dataclass
 class PendingWrites:
     """What one replica has still to report and to write of its slots."""
 
-    def __init__(
-        self,
-        repository: Repository,
-        timekeeper: Timekeeper,
-        history: Historian | None = None,
-    ) -> None:
-        self._repository = repository
-        self._timekeeper = timekeeper
+    repository: Repository
+    timekeeper: Timekeeper
+    history: InitVar[Historian | None] = None
+    _held: dict[str, int] = field(default_factory=dict)
+    """Slots that a gate holds back, each reported once."""
+    _reports: list[tuple[Sequence[Slot], Report, Errors]] = field(default_factory=list)
+    _missed: Counter[str] = field(default_factory=Counter)
+    _confirmed: list[tuple[str, int]] = field(default_factory=list)
+    _rested: list[tuple[str, int]] = field(default_factory=list)
+
+    def __post_init__(self, history: Historian | None) -> None:
         self._history = history or NoHistory()
-        self._held: dict[str, int] = {}
-        """Slots that a gate holds back, each reported once."""
-        self._reports: list[tuple[Sequence[Slot], Report, Errors]] = []
-        self._missed: Counter[str] = Counter()
-        self._confirmed: list[tuple[str, int]] = []
-        self._rested: list[tuple[str, int]] = []
 
     @property
     def missed(self) -> int:
@@ -75,7 +74,7 @@ class PendingWrites:
     def report(self) -> None:
         """Hand on what became of slots: a thousand take a millisecond."""
         reports, self._reports = self._reports, []
-        at_us, note = self._timekeeper.now_us(), self._history.note
+        at_us, note = self.timekeeper.now_us(), self._history.note
         for slots, report, errors in reports:
             for slot in slots:
                 name = slot.entry.name
@@ -97,12 +96,12 @@ class PendingWrites:
         """Write what the table is to have; what could not be written is kept."""
         while self._missed:
             some = dict(islice(self._missed.items(), CHUNK))
-            self._repository.count_missed(some)
+            self.repository.count_missed(some)
             for name in some:
                 del self._missed[name]
         for sent, rests in ((self._rested, True), (self._confirmed, False)):
             while sent:
-                self._repository.confirm(sent[:CHUNK], rests=rests)
+                self.repository.confirm(sent[:CHUNK], rests=rests)
                 del sent[:CHUNK]
 
     def woke(
@@ -119,7 +118,7 @@ class PendingWrites:
         lines of some entries.
         """
         (published, missed), (sent, claimed) = outcome, moments
-        now, at_us = self._timekeeper.now(), self._timekeeper.at_us
+        now, at_us = self.timekeeper.now(), self.timekeeper.at_us
         first_us = min((win.due_us for win in won), default=None)
         late_us = 0 if first_us is None else max(at_us(now) - first_us, 0)
         woke = signals.Woke(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import KW_ONLY, InitVar, dataclass
 
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import Clock
@@ -37,47 +38,38 @@ CALLING_OFF = 1.0
 _refused = OnceAMinute(logger)
 
 
+@dataclass
 class HistoryWriter:
     """Takes reports at any time and writes them when it is allowed to."""
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        database: Database,
-        *,
-        clock: Clock,
-        look: Callable[[], None] = lambda: None,
-        every: float = NOTHING,
-        version: str = "",
-    ) -> None:
-        """Take a recorder and its own connection.
+    recorder: Recorder
+    database: Database
+    _: KW_ONLY
+    clock: Clock
+    look: Callable[[], None] = lambda: None
+    """Called on the writer's thread, each ``every`` seconds at least: it may have more
+    to note."""
+    every: float = NOTHING
+    version: InitVar[str] = ""
+    """Of the app, marked in charts."""
+    _until: float = 0.0
 
-        ``version``: of the app, marked in charts.
-
-        ``look`` is called on the writer's thread, each ``every`` seconds at least: it
-        may have more to note.
-        """
-        self.recorder = recorder
-        self._look = look
-        self._every = every
-        self.note = recorder.note
-        self._database = database
-        database.call_off(CALLING_OFF)
-        self._clock = clock
-        self._until = 0.0
-        self._wrote = clock.monotonic()
+    def __post_init__(self, version: str) -> None:
+        self.note = self.recorder.note
+        self.database.call_off(CALLING_OFF)
+        self._wrote = self.clock.monotonic()
         self._rested = self._wrote
         """From this moment on another bite may be taken; the first one at once."""
         self._figures = FiguresWriter(
-            *(recorder.figures, database, recorder.holder),
-            clock=clock,
-            folds=recorder.host is None,
+            *(self.recorder.figures, self.database, self.recorder.holder),
+            clock=self.clock,
+            folds=self.recorder.host is None,
             version=version,
         )
         self._loop = Loop(
             self._step,
             name="pecker-history",
-            clock=clock,
+            clock=self.clock,
             leave=self._leave,
             backoff=Backoff(first=EVERY, most=10.0),
         )
@@ -101,22 +93,22 @@ class HistoryWriter:
             self._loop.wake()
 
     def _step(self) -> float:
-        self._look()
+        self.look()
         rest = self._write()
         # After the ends of runs are written: a death in between loses nothing.
         return min(rest, self._renew(), self._figures.step())
 
     def _write(self) -> float:
         if not self.recorder.pending():
-            return self._every
-        now = self._clock.monotonic()
+            return self.every
+        now = self.clock.monotonic()
         if now < self._rested:
             return self._rested - now
         overdue = self._wrote + LONGEST_INTERVAL
         idle = now + MARGIN <= self._until or now >= overdue
         if not idle and not self._loop.failing:
             return overdue - now
-        self.recorder.flush(self._database, rows=BITE, now=now)
+        self.recorder.flush(self.database, rows=BITE, now=now)
         # After the write: a step that rests counts as a success, so that a database
         # that refuses was asked four times a second, each time with a traceback.
         self._wrote, self._rested = now, now + EVERY
@@ -127,9 +119,9 @@ class HistoryWriter:
 
         Without rights on its table, or the table, reports are written all the same.
         """
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         try:
-            self.recorder.renew(self._database, now)
+            self.recorder.renew(self.database, now)
         except Misconfigured as error:
             self.recorder.life.put_off(now)
             _refused.warning(
@@ -142,10 +134,9 @@ class HistoryWriter:
     def _leave(self) -> None:
         with suppress(PeckerError):  # nothing depends on it
             if self.recorder.pending():
-                self.recorder.flush(self._database, rows=4 * BITE)
-            self.recorder.renew(self._database, self._clock.monotonic())
-        self._figures.leave()
-        self._database.close()
+                self.recorder.flush(self.database, rows=4 * BITE)
+            self.recorder.renew(self.database, self.clock.monotonic())
+        self.database.close()
 
 
 class SharedHistory:

@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any
 
 from celery_pecker.brokers.publisher.connection import BrokerConnection
@@ -48,38 +49,33 @@ def sends_events(worker: Any) -> Callable[[], bool]:
     return wanted
 
 
+@dataclass
 class EventSender:
     """Sends events under a worker's name."""
 
-    def __init__(
-        self,
-        app: Any,
-        hostname: str,
-        *,
-        wanted: Callable[[], bool] = lambda: True,
-        timeout: float = 2.0,
-        most: int = MOST,
-        clock: Clock = SYSTEM,
-    ) -> None:
-        self._app = app
-        self._hostname = hostname
-        self._wanted = wanted
-        self._most = most
-        self._clock = clock
-        self._broker = BrokerConnection(app, timeout=timeout, clock=clock)
-        self._events: deque[tuple[str, dict[str, Any]]] = deque()
-        self._lock = threading.Lock()
-        self._started = False
-        self._dispatcher: Any = None
-        self._channel: Any = None
-        self._failures = 0
-        self._retry_at = 0.0
-        self._backoff = Backoff(first=0.1, most=QUICK)
+    app: Any
+    hostname: str
+    _: KW_ONLY
+    wanted: Callable[[], bool] = lambda: True
+    timeout: InitVar[float] = 2.0
+    most: int = MOST
+    clock: Clock = SYSTEM
+    _events: deque[tuple[str, dict[str, Any]]] = field(default_factory=deque)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _started: bool = False
+    _dispatcher: Any = None
+    _channel: Any = None
+    _failures: int = 0
+    _retry_at: float = 0.0
+    _backoff: Backoff = field(default_factory=lambda: Backoff(first=0.1, most=QUICK))
+    dropped: int = 0
+    """Events that are not sent."""
+
+    def __post_init__(self, timeout: float) -> None:
+        self._broker = BrokerConnection(self.app, timeout=timeout, clock=self.clock)
         self._loop = Loop(
-            self._step, name="pecker-events", clock=clock, leave=self._leave
+            self._step, name="pecker-events", clock=self.clock, leave=self._leave
         )
-        self.dropped = 0
-        """Events that are not sent."""
 
     @property
     def waiting(self) -> int:
@@ -88,11 +84,11 @@ class EventSender:
 
     def send(self, kind: str, task: Any, **fields: Any) -> None:
         """Queue an event of a task, if the worker sends events at all; never wait."""
-        if not task.send_events or not self._wanted():
+        if not task.send_events or not self.wanted():
             return
-        fields["timestamp"] = self._clock.now().timestamp()
+        fields["timestamp"] = self.clock.now().timestamp()
         with self._lock:
-            if len(self._events) >= self._most:
+            if len(self._events) >= self.most:
                 self._events.popleft()
                 self.dropped += 1
             self._events.append((kind, fields))
@@ -116,7 +112,7 @@ class EventSender:
     def _step(self) -> float:
         if not self._events:
             return NOTHING
-        left = self._retry_at - self._clock.monotonic()
+        left = self._retry_at - self.clock.monotonic()
         if left > 0 and not self._loop.stopping:
             return left  # an event woke the loop: it ends no back-off
         try:
@@ -139,7 +135,7 @@ class EventSender:
         level = logging.WARNING if self._failures == 1 else logging.DEBUG
         logger.log(level, "pecker: events of local runs wait for the broker: %s", error)
         delay = self._backoff.seconds(self._failures, chance())
-        self._retry_at = self._clock.monotonic() + delay
+        self._retry_at = self.clock.monotonic() + delay
         return delay
 
     def _send(self) -> None:
@@ -147,8 +143,8 @@ class EventSender:
         channel = self._broker.side
         if channel is not self._channel:
             self._channel = channel
-            self._dispatcher = self._app.events.Dispatcher(
-                channel=channel, hostname=self._hostname, buffer_while_offline=False
+            self._dispatcher = self.app.events.Dispatcher(
+                channel=channel, hostname=self.hostname, buffer_while_offline=False
             )
         while self._events:
             kind, fields = first = self._events[0]

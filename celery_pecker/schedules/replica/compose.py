@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from celery import Celery
 
@@ -35,19 +36,16 @@ from celery_pecker.schedules.stored.checks import check_running
 from celery_pecker.schedules.stored.timings import Timings
 
 
+@dataclass
 class Definitions:
     """Reads rows for one replica; not for several threads."""
 
-    def __init__(
-        self,
-        app: Celery,
-        destination: Destination,
-        note_other_definitions: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._app = app
-        self.note_other_definitions = note_other_definitions
-        self._destination = destination
-        self._timings = Timings(app)
+    app: Celery
+    destination: Destination
+    note_other_definitions: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self._timings = Timings(self.app)
 
     def entry(self, row: StoredSchedule) -> Entry:
         """Return the entry; raise whatever is wrong with the row."""
@@ -76,16 +74,16 @@ class Definitions:
                 args=tuple(row.args),
                 kwargs=row.kwargs,
                 options=row.options,
-                app=self._app,
+                app=self.app,
             )
-            wrong = self._destination.prepare(entry)
+            wrong = self.destination.prepare(entry)
         if wrong is not None:
             text = f"{where}: its message cannot be built: {wrong}"
             raise Misconfigured(text)
 
     def forget(self, name: str) -> None:
         """Forget the message."""
-        self._destination.forget(name)
+        self.destination.forget(name)
 
 
 def compose(

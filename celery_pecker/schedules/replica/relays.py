@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from dataclasses import asdict
+from dataclasses import KW_ONLY, InitVar, asdict, dataclass
 from typing import Any
 
 from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
@@ -94,38 +94,34 @@ class Relays:
         ]
 
 
+@dataclass(eq=False)
 class _Running:
     """One outbox, and the thread that delivers it."""
 
-    def __init__(
-        self,
-        app: Any,
-        name: str,
-        settings: Settings,
-        kind: str,
-        *,
-        dormant: bool = False,
-    ) -> None:
-        """``dormant``: deliver nothing until the table has a row."""
-        self.dormant = dormant
-        self.name = name
-        self.settings = settings
-        self.database = Database.of(settings, role="relay")
-        self.publisher = StoredPublisher(app, timeout=settings.broker_timeout)
-        self.heart = Heartbeat(settings, kind=kind, clock=SYSTEM)
+    app: InitVar[Any]
+    name: str
+    settings: Settings
+    kind: InitVar[str]
+    _: KW_ONLY
+    dormant: bool = False
+
+    def __post_init__(self, app: Any, kind: str) -> None:
+        self.database = Database.of(self.settings, role="relay")
+        self.publisher = StoredPublisher(app, timeout=self.settings.broker_timeout)
+        self.heart = Heartbeat(self.settings, kind=kind, clock=SYSTEM)
         self.relay = Relay(
-            Batches(self.database, new_id(), hold=settings.outbox_lease),
+            Batches(self.database, new_id(), hold=self.settings.outbox_lease),
             self.publisher,
             clock=SYSTEM,
-            hold=settings.outbox_lease,
-            name=name,
+            hold=self.settings.outbox_lease,
+            name=self.name,
         )
         self.pushes = Pushes(
             self.database,
             self.publisher,
-            settings,
+            self.settings,
             clock=SYSTEM,
-            name=name,
+            name=self.name,
         )
         self.loop = Loop(
             self._step,
@@ -135,8 +131,8 @@ class _Running:
             backoff=Backoff(most=5.0),
         )
         self.vacuum_database = Database(
-            settings.dsn,
-            schema=settings.schema,
+            self.settings.dsn,
+            schema=self.settings.schema,
             timeout=vacuum.TIMEOUT,
             role="vacuum",
         )
@@ -145,13 +141,13 @@ class _Running:
                 self.vacuum_database,
                 lambda: self.relay.tally.sent,
                 clock=SYSTEM,
-                name=name,
+                name=self.name,
             ).step,
             name=f"pecker-{kind}-vacuum",
             clock=SYSTEM,
             backoff=Backoff(most=60.0),
         )
-        self._app_name = settings.app
+        self._app_name = self.settings.app
         self._stopped = self._vacuums = False
         self._complaint = self._logged = ""
 

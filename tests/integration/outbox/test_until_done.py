@@ -436,4 +436,4 @@ def test_a_worker_knows_the_outboxes_of_its_app_by_their_names(hall: Hall) -> No
     services = [known.service(name) for name in ("default", "eu", "us")]
     assert [one is not None for one in services] == [True, True, False]
     assert services[0] is not services[1]
-    assert [*known._services._names()] == ["default", "eu"]
+    assert [*known._services.names()] == ["default", "eu"]
