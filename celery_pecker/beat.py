@@ -18,7 +18,7 @@ from celery_pecker.kernel.declared import refuse_misspelt
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.kernel.start_refused import StartRefused, refusing
-from celery_pecker.schedules.declarations import BeatSchedule
+from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.schedules.engine.model import RunMode
 from celery_pecker.schedules.replica import Claimant, Process, compose
 

@@ -30,7 +30,7 @@ from celery_pecker.kernel.lease import SLACK
 from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.kernel.start_refused import StartRefused, refusing
-from celery_pecker.schedules.declarations import entries
+from celery_pecker.schedules.declarations.reading import entries
 from celery_pecker.schedules.engine.model import ClaimRequest, Entry
 from celery_pecker.schedules.engine.repository import CHUNK, Repository
 from celery_pecker.schedules.engine.upkeep import TERM

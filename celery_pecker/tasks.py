@@ -40,7 +40,7 @@ from celery.schedules import BaseSchedule
 
 from celery_pecker import schedules as stored_schedules
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.schedules.declarations import add_entry
+from celery_pecker.schedules.declarations.task_entries import add_entry
 from celery_pecker.schedules.engine.model import Delivery, Misfire, RunMode
 
 if TYPE_CHECKING:

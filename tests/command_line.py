@@ -13,7 +13,8 @@ from click import Command
 from click.testing import CliRunner, Result
 
 from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.schedules import declarations
+from celery_pecker.schedules.declarations import reading
+from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.testing.manual import ManualClock, ManualPecker
 
 
@@ -40,10 +41,8 @@ class Line:
 
     def replica(self, clock: ManualClock | None = None) -> ManualPecker:
         """Return a scheduler of the app that the test turns by hand, at this time."""
-        beat_schedule = declarations.BeatSchedule(self.app)
-        entries = declarations.entries(
-            beat_schedule.schedule, self.app, conf=self.app.conf
-        )
+        beat_schedule = BeatSchedule(self.app)
+        entries = reading.entries(beat_schedule.schedule, self.app, conf=self.app.conf)
         return ManualPecker(
             entries,
             dsn=self.app.conf.pecker_dsn,

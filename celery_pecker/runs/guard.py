@@ -44,7 +44,7 @@ from celery_pecker.runs.outcomes import Watch
 from celery_pecker.runs.reports import Reports
 from celery_pecker.runs.run import Run, current, running
 from celery_pecker.runs.start import Start, Starter, StartVerdict
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.report import Report
 
 UID = "celery_pecker.runs"
 """By this name the publisher knows the receiver, and keeps to its fast lane."""

@@ -33,7 +33,7 @@ from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.runs import headers
 from celery_pecker.runs.reports import Reports
 from celery_pecker.runs.run import Run
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.report import Report
 
 WATCHED = "_pecker_watched"
 """On a class of requests that is watched here."""

@@ -17,7 +17,9 @@ from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs.instants import Instants
 from celery_pecker.runs.run import Run
-from celery_pecker.schedules.history import HistoryWriter, Recorder, Report
+from celery_pecker.schedules.history.recorder import Recorder
+from celery_pecker.schedules.history.report import Report
+from celery_pecker.schedules.history.writer import HistoryWriter
 
 ALWAYS = float("inf")
 LONG = 2.0

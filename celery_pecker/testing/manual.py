@@ -22,7 +22,9 @@ from celery_pecker.kernel.clock import from_us, new_id, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.kernel.gate import Gate, OpenGate
-from celery_pecker.schedules import declarations
+from celery_pecker.schedules.declarations import reading
+from celery_pecker.schedules.declarations.beat_schedule import PeckerEntry
+from celery_pecker.schedules.declarations.validation import check_beat_schedule
 from celery_pecker.schedules.engine.agenda import Agenda
 from celery_pecker.schedules.engine.model import Entry
 from celery_pecker.schedules.engine.pending_writes import PendingWrites
@@ -32,7 +34,7 @@ from celery_pecker.schedules.engine.service import Service
 from celery_pecker.schedules.engine.stored_sync import Definitions, StoredSync
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
 from celery_pecker.schedules.engine.upkeep import UpkeepPace
-from celery_pecker.schedules.history import Recorder
+from celery_pecker.schedules.history.recorder import Recorder
 
 SECOND = 1_000_000
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -200,13 +202,13 @@ class ManualPecker:
 def entries_of(app: Celery) -> list[Entry]:
     """Return the checked entries of an app's ``beat_schedule``."""
     conf = app.conf
-    declarations.check_beat_schedule(conf.beat_schedule)
+    check_beat_schedule(conf.beat_schedule)
     declared = {
         name: (
             options
-            if isinstance(options, declarations.PeckerEntry)
-            else declarations.PeckerEntry(**{**options, "name": name, "app": app})
+            if isinstance(options, PeckerEntry)
+            else PeckerEntry(**{**options, "name": name, "app": app})
         )
         for name, options in conf.beat_schedule.items()
     }
-    return declarations.entries(declared, app, conf=conf)
+    return reading.entries(declared, app, conf=conf)

@@ -19,7 +19,7 @@ from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.kernel.workers import GLANCE, kind_of, wait_for
-from celery_pecker.schedules.declarations import BeatSchedule
+from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.schedules.local import LocalRunner, sends_events
 from celery_pecker.schedules.replica import Claimant, Process, Replica, compose
 

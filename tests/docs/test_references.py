@@ -17,7 +17,8 @@ import celery_pecker
 from celery_pecker import signals
 from celery_pecker.kernel import errors
 from celery_pecker.kernel.sql import statements
-from celery_pecker.schedules import declarations
+from celery_pecker.schedules.declarations.reading import POLICIES
+from celery_pecker.schedules.declarations.validation import KEYS
 from celery_pecker.schedules.engine.model import Delivery, Misfire, RunMode
 from tests.docs.pages import ROOT
 from tests.parsed import parse_file
@@ -60,11 +61,11 @@ def test_the_settings_are_those_of_the_code(name: str) -> None:
 def test_each_policy_stands_in_its_reference_with_its_values() -> None:
     """A row for each policy, and each value of a choice."""
     page = (REFERENCE / "policies.md").read_text()
-    for policy in declarations.POLICIES:
+    for policy in POLICIES:
         assert f"\n| `{policy}` |" in page
     for value in [*Delivery, *Misfire, *RunMode]:
         assert f'`"{value}"`' in page
-    for key in declarations.KEYS:
+    for key in KEYS:
         assert f"`{key}`" in page
 
 

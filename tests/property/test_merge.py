@@ -7,8 +7,8 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celery_pecker.schedules.history import Report, SlotReport, merge
-from celery_pecker.schedules.history.merge import FORWARD, join, rank
+from celery_pecker.schedules.history.merge import FORWARD, join, merge, rank
+from celery_pecker.schedules.history.report import Report, SlotReport
 
 HOLDERS = [uuid.UUID(int=number) for number in range(3)]
 TOLD = st.builds(

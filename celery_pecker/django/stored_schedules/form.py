@@ -16,7 +16,7 @@ from celery_pecker.django.models import Schedule
 from celery_pecker.django.stored_schedules.rows import row
 from celery_pecker.django.stored_schedules.store import Store, schedules
 from celery_pecker.kernel.errors import InvalidField, PeckerError, VersionConflict
-from celery_pecker.schedules.declarations import STORED
+from celery_pecker.schedules.declarations.reading import STORED
 from celery_pecker.schedules.stored import fields
 from celery_pecker.schedules.stored.fields import Preview
 from celery_pecker.schedules.stored.form_fields import FIELDS, NAMES, Field

@@ -18,7 +18,7 @@ from celery_pecker.schedules.engine.model import ClaimedSlot, ClaimRequest, Slot
 from celery_pecker.schedules.engine.publishing import NONE, Errors
 from celery_pecker.schedules.engine.repository import CHUNK, Repository
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
-from celery_pecker.schedules.history import Historian, NoHistory, Report
+from celery_pecker.schedules.history.report import Historian, NoHistory, Report
 
 logger = logging.getLogger("celery_pecker.beat")
 

@@ -26,7 +26,7 @@ from celery_pecker.schedules.engine.pending_writes import PendingWrites
 from celery_pecker.schedules.engine.repository import Repository
 from celery_pecker.schedules.engine.sending import Sending
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.report import Report
 
 logger = logging.getLogger("celery_pecker.beat")
 

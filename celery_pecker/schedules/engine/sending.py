@@ -30,7 +30,7 @@ from celery_pecker.schedules.engine.publishing import (
 )
 from celery_pecker.schedules.engine.stored_sync import StoredSync
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.report import Report
 
 logger = logging.getLogger(__name__)
 

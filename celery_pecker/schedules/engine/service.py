@@ -33,7 +33,7 @@ from celery_pecker.schedules.engine.sending import Sending
 from celery_pecker.schedules.engine.stored_sync import StoredSync
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
 from celery_pecker.schedules.engine.upkeep import Upkeep, UpkeepPace
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.report import Report
 
 
 class UnansweredClaims:

@@ -22,8 +22,7 @@ from celery_pecker.schedules.engine.publishing import sample
 from celery_pecker.schedules.engine.repository import CHUNK, Repository
 from celery_pecker.schedules.engine.stored_sync import StoredSync
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
-from celery_pecker.schedules.history import SilentProcesses
-from celery_pecker.schedules.history.life import RENEWAL
+from celery_pecker.schedules.history.life import RENEWAL, SilentProcesses
 
 logger = logging.getLogger("celery_pecker.beat")
 

@@ -13,26 +13,3 @@ and counted.
 until they are written; ``writer`` writes them while the scheduler sleeps. ``life``
 names the runs that a process has in hand, and judges whose are lost.
 """
-
-from celery_pecker.schedules.history.life import SilentProcesses
-from celery_pecker.schedules.history.merge import SlotRecord, merge
-from celery_pecker.schedules.history.recorder import Recorder
-from celery_pecker.schedules.history.report import (
-    Historian,
-    NoHistory,
-    Report,
-    SlotReport,
-)
-from celery_pecker.schedules.history.writer import HistoryWriter
-
-__all__ = [
-    "Historian",
-    "HistoryWriter",
-    "NoHistory",
-    "Recorder",
-    "Report",
-    "SilentProcesses",
-    "SlotRecord",
-    "SlotReport",
-    "merge",
-]

@@ -25,7 +25,7 @@ from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import BrokerUnavailable, NotStarted
 from celery_pecker.kernel.figures import spent_by
 from celery_pecker.runs import running
-from celery_pecker.schedules.history import Historian, NoHistory, Report
+from celery_pecker.schedules.history.report import Historian, NoHistory, Report
 from celery_pecker.schedules.local import tracer
 from celery_pecker.schedules.local.events import EventSender
 from celery_pecker.schedules.local.prepared_entry import (

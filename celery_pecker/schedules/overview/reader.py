@@ -16,8 +16,9 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import UnknownSchedule
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.kernel.sql import render
-from celery_pecker.schedules.history import Report, SlotReport, merge
+from celery_pecker.schedules.history.merge import merge
 from celery_pecker.schedules.history.outcomes import COLUMNS
+from celery_pecker.schedules.history.report import Report, SlotReport
 from celery_pecker.schedules.overview.model import (
     NOTHING_YET,
     BadEnd,

@@ -29,7 +29,8 @@ from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.outbox.parallel_queries import ParallelQueries
-from celery_pecker.schedules import declarations
+from celery_pecker.schedules.declarations import reading
+from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.schedules.engine import misfire
 from celery_pecker.schedules.engine.bounds import following
 from celery_pecker.schedules.engine.model import (
@@ -169,7 +170,7 @@ class Alarms:
     def __init__(  # noqa: PLR0913  # what it has to know of its process
         self,
         app: Celery,
-        beat_schedule: declarations.BeatSchedule,
+        beat_schedule: BeatSchedule,
         settings: Settings,
         *,
         kind: str,
@@ -308,7 +309,7 @@ class Instants:
     Those of the scheduler are in use on its thread. Read when first asked.
     """
 
-    def __init__(self, app: Celery, beat_schedule: declarations.BeatSchedule) -> None:
+    def __init__(self, app: Celery, beat_schedule: BeatSchedule) -> None:
         self._app = app
         self._beat_schedule = beat_schedule
         self._entries: list[Entry] | None = None
@@ -321,7 +322,7 @@ class Instants:
         if self._entries is None:
             self._entries = [
                 entry
-                for entry in declarations.entries(
+                for entry in reading.entries(
                     self._beat_schedule.schedule, self._app, conf=self._app.conf
                 )
                 if entry.recurrence is not None and not entry.recurrence.is_polled

@@ -15,14 +15,14 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.user_code import Exited, no_exit
 from celery_pecker.schedules import tracing
-from celery_pecker.schedules.declarations import PeckerEntry
+from celery_pecker.schedules.declarations.beat_schedule import PeckerEntry
 from celery_pecker.schedules.engine.model import Entry, StoredSchedule
 from celery_pecker.schedules.engine.pending_writes import PendingWrites
 from celery_pecker.schedules.engine.sending import Sending
 from celery_pecker.schedules.engine.service import Service
 from celery_pecker.schedules.engine.stored_sync import StoredSync
-from celery_pecker.schedules.history import HistoryWriter, Recorder
-from celery_pecker.schedules.history.writer import SharedHistory
+from celery_pecker.schedules.history.recorder import Recorder
+from celery_pecker.schedules.history.writer import HistoryWriter, SharedHistory
 from celery_pecker.schedules.replica.alarms import closed_databases_of
 from celery_pecker.schedules.replica.dispatching import (
     CombinedGate,

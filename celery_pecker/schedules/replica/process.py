@@ -9,7 +9,7 @@ from celery import Celery
 
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.schedules.declarations import BeatSchedule
+from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.schedules.replica.alarms import Alarms
 from celery_pecker.schedules.replica.relays import Relays
 from celery_pecker.schedules.replica.replica import LAST_BATCH, Replica

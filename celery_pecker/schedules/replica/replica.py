@@ -20,7 +20,11 @@ from celery_pecker.kernel.lease import SECOND
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.schedules import declarations
+from celery_pecker.schedules.declarations import reading
+from celery_pecker.schedules.declarations.beat_schedule import (
+    BeatSchedule,
+    other_scheduler,
+)
 from celery_pecker.schedules.engine.agenda import Agenda
 from celery_pecker.schedules.engine.model import Entry, RunMode
 from celery_pecker.schedules.engine.pending_writes import PendingWrites
@@ -28,8 +32,7 @@ from celery_pecker.schedules.engine.repository import Repository
 from celery_pecker.schedules.engine.service import Service
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
 from celery_pecker.schedules.engine.upkeep import UpkeepPace
-from celery_pecker.schedules.history import HistoryWriter
-from celery_pecker.schedules.history.writer import SharedHistory
+from celery_pecker.schedules.history.writer import HistoryWriter, SharedHistory
 from celery_pecker.schedules.replica.dispatching import Destination, Runs
 
 logger = logging.getLogger("celery_pecker.beat")
@@ -44,7 +47,7 @@ class Claimant:
     """
 
     app: Celery
-    beat_schedule: declarations.BeatSchedule
+    beat_schedule: BeatSchedule
     settings: Settings
     kind: str
     """'beat' or 'worker': they publish; 'local': it runs entries in its process."""
@@ -60,7 +63,7 @@ class Claimant:
     def of(
         cls,
         app: Celery,
-        beat_schedule: declarations.BeatSchedule,
+        beat_schedule: BeatSchedule,
         settings: Settings,
         *,
         kind: str,
@@ -71,7 +74,7 @@ class Claimant:
             Misconfigured: An entry cannot be read.
 
         """
-        named = declarations.other_scheduler(app)
+        named = other_scheduler(app)
         if named is not None and kind != "local":
             logger.warning(
                 "pecker: beat_scheduler is %s: what that stores is not run here; import"
@@ -80,7 +83,7 @@ class Claimant:
                 named,
             )
         mode = RunMode.LOCAL if kind == "local" else RunMode.DISPATCH
-        declared = declarations.entries(beat_schedule.schedule, app, conf=app.conf)
+        declared = reading.entries(beat_schedule.schedule, app, conf=app.conf)
         entries = [entry for entry in declared if entry.policy.run is mode]
         pace = UpkeepPace(timeout=settings.database_timeout)
         database = Database.of(settings)

@@ -12,7 +12,8 @@ from celery import Celery
 from celery_pecker.kernel.adapters.adapter import Flow
 from celery_pecker.kernel.adapters.calls import PerApp, awaited
 from celery_pecker.kernel.clock import SYSTEM, to_us
-from celery_pecker.schedules.declarations import STORED, storable
+from celery_pecker.schedules.declarations.reading import STORED
+from celery_pecker.schedules.declarations.validation import storable
 from celery_pecker.schedules.engine.model import Delivery, Misfire, RunMode
 from celery_pecker.schedules.stored.checks import (
     check_by,

@@ -18,7 +18,7 @@ from kombu import compression, serialization
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.declared import is_whole
 from celery_pecker.kernel.errors import InvalidField
-from celery_pecker.schedules.declarations import storable
+from celery_pecker.schedules.declarations.validation import storable
 
 MAX_BYTES = 65_536
 """Of args, kwargs and options, each as JSON."""

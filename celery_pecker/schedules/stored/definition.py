@@ -13,7 +13,9 @@ from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.errors import InvalidField
-from celery_pecker.schedules.declarations import STORED, add_entries, storable
+from celery_pecker.schedules.declarations.reading import STORED
+from celery_pecker.schedules.declarations.task_entries import add_entries
+from celery_pecker.schedules.declarations.validation import storable
 from celery_pecker.schedules.stored import schedule_json
 from celery_pecker.schedules.stored.checks import (
     allowed,

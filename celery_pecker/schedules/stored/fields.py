@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
-from celery_pecker.schedules.declarations import STORED
+from celery_pecker.schedules.declarations.reading import STORED
 from celery_pecker.schedules.stored import schedule_json
 from celery_pecker.schedules.stored.app import Schedules
 from celery_pecker.schedules.stored.checks import refuse

@@ -21,7 +21,7 @@ from celery_pecker.calendars.fields import crontab_parts, parse
 from celery_pecker.calendars.spread import Every
 from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
-from celery_pecker.schedules.declarations import check_schedule
+from celery_pecker.schedules.declarations.validation import check_schedule
 
 Kinds = Mapping[str, tuple[type, ...]]
 NUMBER, TEXT = (int, float), (str,)

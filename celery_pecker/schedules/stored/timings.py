@@ -20,7 +20,7 @@ from celery.schedules import schedule
 from celery_pecker.calendars import Jittered, Splayed
 from celery_pecker.kernel.clock import from_us, to_us
 from celery_pecker.kernel.errors import InvalidField
-from celery_pecker.schedules.declarations import STORED, policy
+from celery_pecker.schedules.declarations.reading import STORED, policy
 from celery_pecker.schedules.engine.bounds import Bounded, Grid, Single, latest
 from celery_pecker.schedules.engine.model import (
     NEVER_US,

@@ -29,13 +29,13 @@ from __future__ import annotations
 
 from celery_pecker import worker
 from celery_pecker.kernel import hidden_settings
-from celery_pecker.schedules import declarations
+from celery_pecker.schedules.declarations.task_entries import record_duplicates
 from celery_pecker.surfaces.console.group import LazyGroup
 
 # The celery command imports this module before it loads the app (entry point
 # celery.commands): the one moment at which what only settings ask for can be hooked in.
 hidden_settings.hide()
-declarations.record_duplicates()
+record_duplicates()
 worker.connect()
 
 COMMANDS = {

@@ -10,7 +10,7 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured, PeckerError
 from celery_pecker.kernel.lease import SECOND, SKEW
 from celery_pecker.kernel.sql import render, tables
-from celery_pecker.schedules.declarations import other_scheduler
+from celery_pecker.schedules.declarations.beat_schedule import other_scheduler
 from celery_pecker.schedules.overview.slot_verdicts import alive, differing
 from celery_pecker.surfaces.findings import judge, symptoms
 from celery_pecker.surfaces.findings.model import Finding, fail, ok, warn

@@ -21,7 +21,8 @@ from celery_pecker.outbox.app import settings_of
 from celery_pecker.outbox.overview import OutboxOverview, OutboxSummary
 from celery_pecker.outbox.parallel_queries import ParallelQueries
 from celery_pecker.schedules import ScheduleRow, Schedules
-from celery_pecker.schedules.declarations import BeatSchedule, entries
+from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
+from celery_pecker.schedules.declarations.reading import entries
 from celery_pecker.schedules.engine.model import Entry, Row, RunMode
 from celery_pecker.schedules.engine.repository import CHUNK, Repository
 from celery_pecker.schedules.overview import Overview, Totals

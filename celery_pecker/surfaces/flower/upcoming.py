@@ -13,7 +13,8 @@ from functools import cached_property
 from celery import Celery
 
 from celery_pecker.kernel import user_code
-from celery_pecker.schedules.declarations import BeatSchedule, entries
+from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
+from celery_pecker.schedules.declarations.reading import entries
 from celery_pecker.schedules.engine.model import Entry
 
 

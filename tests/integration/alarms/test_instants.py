@@ -12,7 +12,7 @@ from celery.schedules import crontab
 from celery_pecker.alarms.model import StoredSlot
 from celery_pecker.kernel.clock import new_id, to_us
 from celery_pecker.kernel.database import Database
-from celery_pecker.schedules.declarations import BeatSchedule
+from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.schedules.engine.repository import Repository
 from celery_pecker.schedules.replica.alarms import (
     COMPUTED_AT_ONCE,

@@ -15,14 +15,11 @@ from celery_pecker.kernel.clock import SYSTEM, from_us, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import SchemaOutdated
 from celery_pecker.schedules.engine.repository import Repository
-from celery_pecker.schedules.history import (
-    HistoryWriter,
-    Recorder,
-    Report,
-    SlotReport,
-    merge,
-)
 from celery_pecker.schedules.history.life import RENEWAL
+from celery_pecker.schedules.history.merge import merge
+from celery_pecker.schedules.history.recorder import Recorder
+from celery_pecker.schedules.history.report import Report, SlotReport
+from celery_pecker.schedules.history.writer import HistoryWriter
 from celery_pecker.schedules.overview import Overview
 from celery_pecker.testing import eventually
 

@@ -13,16 +13,11 @@ from psycopg.rows import dict_row
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable
-from celery_pecker.schedules.history import (
-    HistoryWriter,
-    Recorder,
-    Report,
-    SlotRecord,
-    SlotReport,
-    merge,
-    recorder,
-)
-from celery_pecker.schedules.history.recorder import SLOTS
+from celery_pecker.schedules.history import recorder
+from celery_pecker.schedules.history.merge import SlotRecord, merge
+from celery_pecker.schedules.history.recorder import SLOTS, Recorder
+from celery_pecker.schedules.history.report import Report, SlotReport
+from celery_pecker.schedules.history.writer import HistoryWriter
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualClock
 

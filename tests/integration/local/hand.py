@@ -16,7 +16,7 @@ from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.figures import Spent
 from celery_pecker.schedules.engine.model import task_id
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.report import Report
 from celery_pecker.schedules.local import LocalRunner
 from celery_pecker.testing import eventually
 

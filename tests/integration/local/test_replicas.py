@@ -15,7 +15,7 @@ from celery.schedules import schedule
 
 from celery_pecker.kernel.clock import SYSTEM, SystemClock, to_us
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.schedules.declarations import BeatSchedule
+from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.schedules.local import LocalRunner
 from celery_pecker.schedules.replica import Claimant, Replica, compose
 from celery_pecker.testing import eventually

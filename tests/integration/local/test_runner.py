@@ -21,7 +21,7 @@ from celery_pecker.kernel.clock import SYSTEM, SystemClock
 from celery_pecker.kernel.errors import BrokerUnavailable, Misconfigured, NotStarted
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.runs import guard
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.report import Report
 from celery_pecker.schedules.local.runner import UnclaimedLog
 from celery_pecker.testing import eventually
 from tests.integration.local.hand import Gates, Make

@@ -23,7 +23,8 @@ from celery_pecker import signals
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.schedules.history import Recorder, Report
+from celery_pecker.schedules.history.recorder import Recorder
+from celery_pecker.schedules.history.report import Report
 from celery_pecker.schedules.overview import Overview
 from celery_pecker.surfaces.metrics import Server, TableCollector
 from celery_pecker.surfaces.metrics.tables import MOST_SERIES

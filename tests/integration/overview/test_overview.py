@@ -11,7 +11,8 @@ import pytest
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import UnknownSchedule
 from celery_pecker.schedules.engine.repository import Repository
-from celery_pecker.schedules.history import Recorder, Report
+from celery_pecker.schedules.history.recorder import Recorder
+from celery_pecker.schedules.history.report import Report
 from celery_pecker.schedules.overview import ORDERS
 from celery_pecker.schedules.overview.model import NoRoom, NotDeclared
 from celery_pecker.schedules.overview.slot_verdicts import alive

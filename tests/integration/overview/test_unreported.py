@@ -11,11 +11,12 @@ from celery import Celery
 
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.schedules.declarations import BeatSchedule
+from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.schedules.engine import repository
 from celery_pecker.schedules.engine.model import RunMode
 from celery_pecker.schedules.engine.upkeep import TERM
-from celery_pecker.schedules.history import Recorder, Report
+from celery_pecker.schedules.history.recorder import Recorder
+from celery_pecker.schedules.history.report import Report
 from celery_pecker.schedules.replica.replica import Claimant
 from celery_pecker.testing.manual import ManualPecker
 from tests.integration.overview.conftest import SECOND, Stage, entry

@@ -19,7 +19,7 @@ from celery_pecker.kernel.errors import Overtaken
 from celery_pecker.kernel.sql import render, statements
 from celery_pecker.runs import headers
 from celery_pecker.schedules.engine.model import task_id
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.report import Report
 from celery_pecker.testing import eventually
 from tests.database_clock import DatabaseClock
 from tests.proxy import Proxy

@@ -7,7 +7,8 @@ from datetime import timedelta
 import psycopg
 
 from celery_pecker.kernel.clock import from_us
-from celery_pecker.schedules.history import Report, SlotReport, merge
+from celery_pecker.schedules.history.merge import merge
+from celery_pecker.schedules.history.report import Report, SlotReport
 from celery_pecker.testing.manual import START, ManualPecker
 
 

@@ -15,7 +15,7 @@ from dateutil.parser import isoparse
 
 from celery_pecker.kernel.lease import SKEW, SLACK
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.schedules.declarations import BeatSchedule
+from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.schedules.replica import Claimant, Replica, compose
 from celery_pecker.testing import eventually
 

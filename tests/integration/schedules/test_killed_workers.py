@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import psycopg
 
-from celery_pecker.schedules.history import Report
 from celery_pecker.schedules.history.life import SILENT
+from celery_pecker.schedules.history.report import Report
 from celery_pecker.testing.manual import START, ManualPecker
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import told

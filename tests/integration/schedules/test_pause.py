@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from celery_pecker.kernel.errors import DatabaseUnavailable
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.report import Report
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import (

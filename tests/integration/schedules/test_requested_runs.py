@@ -15,7 +15,7 @@ from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.errors import DatabaseUnavailable, PublishUncertain
 from celery_pecker.schedules.engine.model import task_id
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.report import Report
 from celery_pecker.testing.manual import ManualClock, ManualPecker
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import (

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from celery_pecker.schedules.engine.upkeep import TERM, UpkeepPace
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.report import Report
 from celery_pecker.testing.manual import START, ManualClock
 from tests.integration.schedules.conftest import Starter
 from tests.integration.schedules.replicas import (

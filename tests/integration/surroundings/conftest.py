@@ -12,7 +12,7 @@ from celery import Celery
 from kombu import Connection
 
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.schedules.declarations import BeatSchedule
+from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.schedules.replica import Claimant, Replica, compose
 from celery_pecker.testing import eventually
 

@@ -12,7 +12,7 @@ from celery.signals import task_revoked
 
 from celery_pecker.runs.outcomes import Watch, outcome
 from celery_pecker.schedules.engine.model import task_id
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.report import Report
 
 SIGTERM = 15 - 256
 

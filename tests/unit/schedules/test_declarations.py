@@ -10,13 +10,13 @@ from celery import Celery
 from celery.schedules import crontab, schedule, solar
 
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.schedules.declarations import (
-    PeckerEntry,
-    check_beat_schedule,
-    entries,
+from celery_pecker.schedules.declarations.beat_schedule import PeckerEntry
+from celery_pecker.schedules.declarations.reading import entries
+from celery_pecker.schedules.declarations.task_entries import (
     record_duplicates,
     refuse_duplicates,
 )
+from celery_pecker.schedules.declarations.validation import check_beat_schedule
 from celery_pecker.schedules.engine.model import (
     Delivery,
     Entry,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.report import Report
 from celery_pecker.schedules.overview import EntryRow, SlotRow
 from celery_pecker.schedules.overview.explain import explain
 from celery_pecker.schedules.overview.model import (

@@ -13,7 +13,8 @@ from celery.beat import Scheduler
 from celery.schedules import crontab
 
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.schedules.declarations import BeatSchedule, entries
+from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
+from celery_pecker.schedules.declarations.reading import entries
 from celery_pecker.schedules.engine.model import Entry, RunMode
 from celery_pecker.tasks import Pecker, ScheduledTask
 
