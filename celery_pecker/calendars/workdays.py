@@ -47,15 +47,6 @@ class Workdays:
         index = bisect_left(days, day.toordinal())
         return index < len(days) and days[index] == day.toordinal()
 
-    def first(self, day: date) -> date | None:
-        """Return the first one not before a day; None: none in fifty years."""
-        for year in range(day.year, min(day.year + YEARS_AHEAD, date.max.year)):
-            days = self._year(year)
-            index = bisect_left(days, day.toordinal())
-            if index < len(days):
-                return date.fromordinal(days[index])
-        return None
-
     def between(self, first: date, last: date) -> int:
         """Return how many there are from one day up to another, that one excluded."""
         return self._count(first.year, last) - self._count(first.year, first)

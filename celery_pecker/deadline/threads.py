@@ -13,6 +13,7 @@ from celery_pecker.deadline.budget import check, remaining, timeout
 
 Params = ParamSpec("Params")
 Answer = TypeVar("Answer")
+Ended = TypeVar("Ended")
 
 
 def wrap(function: Callable[Params, Answer]) -> Callable[Params, Answer]:
@@ -39,25 +40,19 @@ class Promise(Future[Answer]):
 
     def result(self, timeout: float | None = None) -> Answer:
         """Return the result; DeadlineExceeded if there is none by the deadline."""
-        try:
-            return super().result(_within(timeout))
-        except TimeoutError:
-            if not self.done():
-                check()
-            raise
+        return self._ask(super().result, timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Return the error or None; DeadlineExceeded if it goes on at the deadline."""
+        return self._ask(super().exception, timeout)
+
+    def _ask(self, ask: Callable[[float | None], Ended], own: float | None) -> Ended:
         try:
-            return super().exception(_within(timeout))
+            return ask(timeout(own))
         except TimeoutError:
             if not self.done():
                 check()
             raise
-
-
-def _within(seconds: float | None) -> float | None:
-    return timeout(seconds)
 
 
 class Executor(ThreadPoolExecutor):

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
 
 from celery_pecker.kernel import refusals
-from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.database import Database, Tables
 from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 from celery_pecker.kernel.settings import Settings
 
@@ -21,15 +20,6 @@ logger = logging.getLogger(__name__)
 
 LONGEST = 1_000
 """Characters of a subject or an error that are kept."""
-
-
-class Tables(Protocol):
-    """What runs a labelled statement: our connection, or Django's."""
-
-    schema: str
-
-    def run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of a statement."""
 
 
 @dataclass(frozen=True, slots=True)

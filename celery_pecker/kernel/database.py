@@ -17,7 +17,7 @@ import select
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import psycopg
 from psycopg import capabilities, conninfo, errors
@@ -35,6 +35,18 @@ from celery_pecker.kernel.sql import OURS, rendered, types_of
 
 BEGIN, COMMIT = "begin", "commit"
 R = TypeVar("R")
+
+
+class Tables(Protocol):
+    """What runs labelled statements: our connection, or Django's."""
+
+    schema: str
+
+    def run(self, label: str, **params: Any) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of a statement."""
+
+    def read(self, of: Callable[..., R], label: str, **params: Any) -> Sequence[R]:
+        """Return what is made of each row, of its columns by name."""
 
 
 class Database:
@@ -67,16 +79,11 @@ class Database:
 
     @classmethod
     def of(
-        cls, settings: Settings, *, role: str = "scheduler", package: str = OURS
+        cls, settings: Settings, *, timeout: float | None = None, **names: str
     ) -> Self:
         """Return a database as an app's settings say, not yet connected."""
-        return cls(
-            settings.dsn,
-            schema=settings.schema,
-            timeout=settings.database_timeout,
-            role=role,
-            package=package,
-        )
+        timeout = timeout or settings.database_timeout
+        return cls(settings.dsn, schema=settings.schema, timeout=timeout, **names)
 
     @property
     def where(self) -> str:

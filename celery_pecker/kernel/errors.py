@@ -139,6 +139,8 @@ class BrokerRefuses(BrokerUnavailable):
 class PublishUncertain(PeckerError):
     """The broker went away in the middle: some messages may have arrived."""
 
+    verdict = "the broker may or may not have them: "
+
     def __init__(
         self,
         message: str | None = None,
@@ -158,22 +160,16 @@ class PublishUncertain(PeckerError):
     @property
     def why(self) -> str:
         """The reason that a slot has which is given up because of it."""
-        return f"the broker may or may not have them: {self}"
+        return f"{self.verdict}{self}"
 
 
 class PublishRefused(PublishUncertain):
     """Some messages were refused, by Celery or by the broker: they were not sent."""
 
-    @property
-    def why(self) -> str:
-        """The reason that a slot has which is given up because of it."""
-        return f"refused and not sent: {self}"
+    verdict = "refused and not sent: "
 
 
 class NotStarted(PublishUncertain):
     """Some slots were not run here, and will not be: the text says why."""
 
-    @property
-    def why(self) -> str:
-        """The reason that a slot has which is given up because of it."""
-        return str(self)
+    verdict = ""

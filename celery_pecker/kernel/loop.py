@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable
 
 from celery_pecker.kernel.backoff import Backoff
-from celery_pecker.kernel.clock import Clock, chance
+from celery_pecker.kernel.clock import SYSTEM, Clock, chance
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
 from celery_pecker.kernel.once_a_minute import OnceAMinute, kind_of
 from celery_pecker.kernel.wakeup import Wakeup
@@ -42,7 +42,7 @@ class Loop:
         step: Callable[[], float],
         *,
         name: str,
-        clock: Clock,
+        clock: Clock = SYSTEM,
         leave: Callable[[], None] = lambda: None,
         failed: Callable[[], None] = lambda: None,
         backoff: Backoff | None = None,

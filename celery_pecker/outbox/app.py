@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -13,7 +12,7 @@ from celery import Celery
 from celery.canvas import Signature
 
 from celery_pecker.kernel.adapters import django
-from celery_pecker.kernel.adapters.calls import awaited, real
+from celery_pecker.kernel.adapters.calls import PerApp, awaited, real
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, NotRecorded
 from celery_pecker.kernel.settings import Settings
@@ -26,7 +25,7 @@ from celery_pecker.outbox.writer import Writer
 KNOWN = "_celery_pecker_outboxes"
 
 
-class Outbox:
+class Outbox(PerApp):
     """Records the tasks of an app in the caller's transaction.
 
         outbox = Outbox(app)
@@ -57,6 +56,8 @@ class Outbox:
         Misconfigured: the app has an outbox of this name already.
     """
 
+    role = "outbox"
+
     def __init__(
         self,
         app: Celery,
@@ -66,10 +67,8 @@ class Outbox:
         name: str = "default",
         alias: str = "default",
     ) -> None:
-        self.app: Any = real(app)
+        super().__init__(app, pecker_dsn=dsn, pecker_schema=schema)
         self.name = name
-        self._dsn = dsn
-        self._schema = schema
         self._alias = alias
         if not name:
             Misconfigured.refuse("Outbox name", name, "is a non-empty string")
@@ -85,19 +84,6 @@ class Outbox:
         options.install(self.app)
         hook.install(self.app, first._outside)  # noqa: SLF001  # of this class
         hook.install_on_commit(self.app, first._in_atomic)  # noqa: SLF001
-
-    @cached_property
-    def settings(self) -> Settings:
-        """What the app's configuration says of this outbox, checked once."""
-        named = {"pecker_dsn": self._dsn, "pecker_schema": self._schema}
-        own = {key: value for key, value in named.items() if value is not None}
-        conf: Mapping[str, Any] = self.app.conf
-        settings = Settings.read(
-            ChainMap(own, conf) if own else conf,  # type: ignore[arg-type]  # read only
-            main=self.app.main,
-        )
-        Database.of(settings, role="outbox")  # refuses what is no DSN
-        return settings
 
     def send(
         self,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from celery_pecker.kernel.database import Tables
 from celery_pecker.outbox.model import mode_name
 from celery_pecker.outbox.operations import Which
 
@@ -100,18 +101,6 @@ MOST_TASKS = 1_000
 """Tasks of modes 1 and 2 that are counted."""
 
 
-class StatementRunner(Protocol):
-    """What runs labelled statements: a database of ours, or an alias of Django."""
-
-    schema: str
-
-    def run(self, label: str, **params: Any) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of a statement."""
-
-    def read(self, of: Callable[..., R], label: str, **params: Any) -> Sequence[R]:
-        """Return what is made of each row, of its columns by name."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRow:
     """What waits of one task."""
@@ -189,7 +178,7 @@ class MessageRow:
 class OutboxOverview:
     """A look at one outbox."""
 
-    def __init__(self, database: StatementRunner) -> None:
+    def __init__(self, database: Tables) -> None:
         self._database = database
 
     def summary(self) -> OutboxSummary:

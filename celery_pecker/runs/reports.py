@@ -113,7 +113,7 @@ class Reports:
             if self._writer is None:
                 recorder = Recorder(new_id(), self._settings.history, host=self._host)
                 self._writer = HistoryWriter(
-                    recorder, self._database, clock=SYSTEM, look=self._look, every=LOOK
+                    recorder, self._database, look=self._look, every=LOOK
                 )
                 self._writer.start()
             return self._writer

@@ -8,7 +8,8 @@ driven by awaiting, or that runs on a thread where there is none.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, wraps
 from inspect import iscoroutine
@@ -141,13 +142,15 @@ class PerApp:
     role: ClassVar[str]
     """Part of the connections' `application_name`."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: Any, **own: str | None) -> None:
+        """Take the app, and settings that count before its own."""
         self.app: Any = real(app)
+        self._own = {key: value for key, value in own.items() if value is not None}
 
     @cached_property
     def settings(self) -> Settings:
         """What the app's configuration says, checked once."""
-        conf: Mapping[str, Any] = self.app.conf
+        conf: Any = ChainMap(self._own, self.app.conf) if self._own else self.app.conf
         settings = Settings.read(conf, main=self.app.main)
         Database.of(settings, role=self.role)  # refuses what is no DSN
         return settings

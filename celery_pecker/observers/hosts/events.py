@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from celery_pecker import signals
-from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.observers.hosts.tables import Outcome
 from celery_pecker.observers.lease import Claimed
@@ -36,7 +35,7 @@ class Events:
 
     def __init__(self) -> None:
         self._waiting: deque[Event] = deque(maxlen=MOST)
-        self._loop = Loop(self.step, name="pecker observer events", clock=SYSTEM)
+        self._loop = Loop(self.step, name="pecker observer events")
 
     def start(self) -> None:
         """Start the thread."""

@@ -24,7 +24,7 @@ import psycopg
 
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.backoff import Backoff
-from celery_pecker.kernel.clock import SYSTEM, pause
+from celery_pecker.kernel.clock import pause
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.hosts import BoundedConnection
 from celery_pecker.kernel.loop import Loop
@@ -149,12 +149,8 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
     timeout = max(plan.lease * DATABASE, LEAST_TIMEOUT)
-    database = Database(
-        settings.dsn,
-        schema=settings.schema,
-        timeout=min(settings.database_timeout, timeout),
-        role="observers",
-    )
+    timeout = min(settings.database_timeout, timeout)
+    database = Database.of(settings, timeout=timeout, role="observers")
     trust = Trust()
     wakeup = Wakeup()
     lives = Lives(
@@ -167,7 +163,7 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
     events = Events()
     own = Database.of(settings, role="observers")
     notices = Notices(observers.app, observers.outbox, Tables(own, {}), own)
-    sender = Loop(notices.step, name="pecker observer notices", clock=SYSTEM)
+    sender = Loop(notices.step, name="pecker observer notices")
     host = Host(
         plan,
         Tables(
@@ -197,7 +193,6 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
     steps = Loop(
         step,
         name="pecker observers",
-        clock=SYSTEM,
         # Half a second at most: no wake ends a back-off, and a host that is asked to
         # leave cannot hand over before its next step.
         backoff=Backoff(first=0.05, most=min(max(plan.look, 0.05), 0.5)),

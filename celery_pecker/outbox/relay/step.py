@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, InitVar, dataclass, field
 
 from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
 from celery_pecker.kernel.backoff import Backoff
-from celery_pecker.kernel.clock import Clock, chance, new_id
+from celery_pecker.kernel.clock import SYSTEM, Clock, chance, new_id
 from celery_pecker.kernel.errors import BrokerUnavailable
 from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.outbox.relay import batch_plan
@@ -41,7 +41,7 @@ class Relay:
     batches: Batches
     publisher: StoredPublisher
     _: KW_ONLY
-    clock: Clock
+    clock: Clock = SYSTEM
     hold: InitVar[float]
     interval: float = INTERVAL
     name: str = "default"

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 
-from celery_pecker.kernel.clock import Clock
+from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox.model import TABLE
 
@@ -68,7 +68,7 @@ class Vacuum:
     database: Database
     delivered: Callable[[], int]
     _: KW_ONLY
-    clock: Clock
+    clock: Clock = SYSTEM
     name: str = "default"
     _policy: VacuumPolicy = field(default_factory=VacuumPolicy)
     _warned: bool = False

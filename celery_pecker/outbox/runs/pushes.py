@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
 from celery_pecker.brokers.stored_message import Message
-from celery_pecker.kernel.clock import Clock, new_tag
+from celery_pecker.kernel.clock import SYSTEM, Clock, new_tag
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.lease import SLACK, TrustWindow
 from celery_pecker.kernel.settings import Settings
@@ -42,7 +42,7 @@ class Pushes:
         publisher: StoredPublisher,
         settings: Settings,
         *,
-        clock: Clock,
+        clock: Clock = SYSTEM,
         name: str,
     ) -> None:
         longest = Holds(settings.outbox_backoff, holds.LONGEST)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, InitVar, dataclass
 
 from celery_pecker.kernel.backoff import Backoff
-from celery_pecker.kernel.clock import Clock
+from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, PeckerError
 from celery_pecker.kernel.figure_tables import FiguresWriter
@@ -45,7 +45,7 @@ class HistoryWriter:
     recorder: Recorder
     database: Database
     _: KW_ONLY
-    clock: Clock
+    clock: Clock = SYSTEM
     look: Callable[[], None] = lambda: None
     """Called on the writer's thread, each ``every`` seconds at least: it may have more
     to note."""

@@ -219,7 +219,6 @@ class Alarms:
             Loop(
                 step,
                 name=f"pecker-{kind}-alarms{name}",
-                clock=SYSTEM,
                 leave=partial(self._leave, nth),
                 backoff=FAILED,
                 may_end=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from celery import Celery
 
@@ -26,14 +27,15 @@ from celery_pecker.schedules.history.writer import HistoryWriter, SharedHistory
 from celery_pecker.schedules.replica.alarms import closed_databases_of
 from celery_pecker.schedules.replica.dispatching import (
     CombinedGate,
-    Destination,
     RecordingGate,
-    Runs,
     gate_of,
 )
 from celery_pecker.schedules.replica.replica import Claimant, Replica
 from celery_pecker.schedules.stored.checks import check_running
 from celery_pecker.schedules.stored.timings import Timings
+
+if TYPE_CHECKING:
+    from celery_pecker.schedules.local.runner import LocalRunner
 
 
 @dataclass
@@ -41,7 +43,7 @@ class Definitions:
     """Reads rows for one replica; not for several threads."""
 
     app: Celery
-    destination: Destination
+    destination: Publisher | LocalRunner
     note_other_definitions: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
@@ -89,7 +91,7 @@ class Definitions:
 def compose(
     claimant: Claimant,
     *,
-    runs: Runs | None = None,
+    runs: LocalRunner | None = None,
     history: SharedHistory | None = None,
     ended: Callable[[str], None] = lambda _: None,
     note_other_definitions: Callable[[], None] = lambda: None,
@@ -110,12 +112,9 @@ def compose(
     if history is None and settings.history:
         chronicle = Database.of(settings, role="history")
         databases.append(chronicle)
-        writer = HistoryWriter(
-            Recorder(repository.holder, settings.history),
-            chronicle,
-            clock=SYSTEM,
-            version=settings.app_version or "",
-        )
+        recorder = Recorder(repository.holder, settings.history)
+        version = settings.app_version or ""
+        writer = HistoryWriter(recorder, chronicle, version=version)
         history = SharedHistory(writer, [])
     destination = runs or Publisher(
         app, claimant.beat_schedule, timeout=settings.broker_timeout

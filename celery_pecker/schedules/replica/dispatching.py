@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from celery import Celery
 from kombu.utils.imports import symbol_by_name
@@ -14,35 +13,9 @@ from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.gate import ALLOWED, Gate, OpenGate, held_by, is_answer
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.schedules.engine.publishing import Publisher
 
-
-class Destination(Publisher, Protocol):
-    """Where won slots go, for as long as a replica has it."""
-
-    def forget(self, name: str) -> None:
-        """Forget what was made ready for an entry."""
-        ...
-
-    def close(self) -> None:
-        """Leave nothing open; never waits."""
-        ...
-
-    def abandon(self) -> None:
-        """Let go of what the process has open that this one was forked from."""
-        ...
-
-
-class Runs(Destination, Protocol):
-    """Threads of this process that run won slots."""
-
-    def held(self, names: Sequence[str]) -> Collection[str]:
-        """Return those that cannot run here now: others may win them."""
-        ...
-
-    def take_missed(self) -> Counter[str]:
-        """Return slots, by entry, taken and then not run, since last asked."""
-        ...
+if TYPE_CHECKING:
+    from celery_pecker.schedules.local.runner import LocalRunner
 
 
 HELD_FOR = 10.0
@@ -72,7 +45,7 @@ class RecordingGate:
 class CombinedGate:
     """A user's gate, and what cannot run here now."""
 
-    def __init__(self, gate: Gate, runs: Runs) -> None:
+    def __init__(self, gate: Gate, runs: LocalRunner) -> None:
         self._gate = gate
         self._runs = runs
 

@@ -112,7 +112,6 @@ class _Running:
         self.relay = Relay(
             Batches(self.database, new_id(), hold=self.settings.outbox_lease),
             self.publisher,
-            clock=SYSTEM,
             hold=self.settings.outbox_lease,
             name=self.name,
         )
@@ -120,34 +119,26 @@ class _Running:
             self.database,
             self.publisher,
             self.settings,
-            clock=SYSTEM,
             name=self.name,
         )
         self.loop = Loop(
             self._step,
             name=f"pecker-{kind}",
-            clock=SYSTEM,
             leave=self._leave,
             backoff=Backoff(most=5.0),
         )
-        self.vacuum_database = Database(
-            self.settings.dsn,
-            schema=self.settings.schema,
-            timeout=vacuum.TIMEOUT,
-            role="vacuum",
+        self.vacuum_database = Database.of(
+            self.settings, timeout=vacuum.TIMEOUT, role="vacuum"
         )
         self.vacuuming = Loop(
             vacuum.Vacuum(
                 self.vacuum_database,
                 lambda: self.relay.tally.sent,
-                clock=SYSTEM,
                 name=self.name,
             ).step,
             name=f"pecker-{kind}-vacuum",
-            clock=SYSTEM,
             backoff=Backoff(most=60.0),
         )
-        self._app_name = self.settings.app
         self._stopped = self._vacuums = False
         self._complaint = self._logged = ""
 
@@ -164,7 +155,7 @@ class _Running:
         try:
             if not self.database.connected:
                 self.relay.reconnected()
-                check_schema(self.database, app=self._app_name)
+                check_schema(self.database, app=self.settings.app)
             if self.dormant:
                 [(used,)] = self.database.run("read_outbox_used")
                 if not used:

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from celery import Celery
 
@@ -33,7 +33,10 @@ from celery_pecker.schedules.engine.service import Service
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
 from celery_pecker.schedules.engine.upkeep import UpkeepPace
 from celery_pecker.schedules.history.writer import HistoryWriter, SharedHistory
-from celery_pecker.schedules.replica.dispatching import Destination, Runs
+
+if TYPE_CHECKING:
+    from celery_pecker.brokers.publisher import Publisher
+    from celery_pecker.schedules.local.runner import LocalRunner
 
 logger = logging.getLogger("celery_pecker.beat")
 
@@ -141,8 +144,8 @@ class Replica:
     service: Service
     pending: PendingWrites
     databases: list[Database]
-    destination: Destination
-    runs: Runs | None
+    destination: Publisher | LocalRunner
+    runs: LocalRunner | None
     """The destination, if slots run in this process; None: they are published."""
     heart: Heartbeat
     history: SharedHistory | None
@@ -164,7 +167,6 @@ class Replica:
         self.loop = Loop(
             self._step,
             name=f"pecker-{self.claimant.kind}",
-            clock=SYSTEM,
             leave=self._leave,
             may_end=True,
         )

@@ -51,7 +51,7 @@ class Reporters:
     def _note(self, by: Recorder, name: str, seconds: int, report: Report) -> None:
         due_us = to_us(self.start) + seconds * SECOND
         by.note(name, due_us, 0, abs(seconds), due_us + 500, report)
-        self.stage.now = self.start
+        self.stage.now = SYSTEM.now()
         by.flush(self.stage.database, rows=50)
 
 

@@ -83,7 +83,7 @@ def test_a_host_that_has_left_does_not_join_once_more() -> None:
     """It is woken in its last moments: a host that nobody runs would have a lease."""
     made: Any = host(Renewals(), lambda: UP)
     joined: list[object] = []
-    made._tables = SimpleNamespace(
+    made.tables = SimpleNamespace(
         join=lambda *_, **__: joined.append(None),
         connections=0,
         pulse=lambda: UP,
@@ -91,7 +91,7 @@ def test_a_host_that_has_left_does_not_join_once_more() -> None:
         leave=lambda: None,
         node="one",
     )
-    made._lives.by_id = {}
+    made.lives.by_id = {}
     made.leave()
     for _ in range(3):
         made.step()
