@@ -66,7 +66,7 @@ class PeckerScheduler(BeatSchedule):
             refuse_misspelt(self.app.conf)
             settings = Settings.read(self.app.conf, main=self.app.main)
             super().setup_schedule()
-            replica = compose(Claimant.of(self.app, self, settings, kind="beat"))
+            replica = compose(Claimant(self.app, self, settings, kind="beat"))
             self._process = Process(
                 *(self.app, self, settings, [replica]),
                 kind="beat",

@@ -60,6 +60,7 @@ class Database:
         timeout: float,
         role: str = "scheduler",
         package: str = OURS,
+        now: Callable[[], datetime | None] = lambda: None,
     ) -> None:
         options = parameters_of(dsn)
         options.setdefault("application_name", f"{package}:{role}")
@@ -72,14 +73,14 @@ class Database:
         self._connection: BoundedConnection | None = None
         self.made = 0
         """How many connections were made."""
-        self.now: Callable[[], datetime | None] = lambda: None
+        self.now = now
         """What time statements go by; None, but in tests: the server's own clock."""
         self._hurried = False
         self._calling_off = 0.0
 
     @classmethod
     def of(
-        cls, settings: Settings, *, timeout: float | None = None, **names: str
+        cls, settings: Settings, *, timeout: float | None = None, **names: Any
     ) -> Self:
         """Return a database as an app's settings say, not yet connected."""
         timeout = timeout or settings.database_timeout

@@ -51,6 +51,18 @@ class Run:
         """The slot's instant in whole microseconds since 1970."""
         return to_us(self.due_at)
 
+    @property
+    def params(self) -> dict[str, object]:
+        """What statements of its fence are asked with."""
+        return {
+            "name": self.name,
+            "era": self.era,
+            "due": self.due_at,
+            "attempt": self.attempt,
+            "epoch": self.epoch,
+            "deadline": self.deadline,
+        }
+
     def guard(self, connection: Any) -> None:
         """Let no newer run start before the open transaction of `connection` ends.
 
@@ -92,15 +104,7 @@ NOT_OPEN = (
 def _ask(run: Run, connection: Any) -> bool:
     """Return whether the fence is held, by the transaction of the connection."""
     text = rendered(OURS, run.schema)["hold_fence"]
-    params = {
-        "now": None,
-        "name": run.name,
-        "era": run.era,
-        "due": run.due_at,
-        "attempt": run.attempt,
-        "epoch": run.epoch,
-        "deadline": run.deadline,
-    }
+    params = {"now": None, **run.params}
     if isinstance(connection, psycopg.Connection):
         with connection.cursor(row_factory=tuple_row) as cursor:
             row: Any = cursor.execute(text.encode(), params).fetchone()

@@ -151,12 +151,7 @@ class Starter:
             def ask() -> StartAnswer:
                 (row,) = database.run(
                     "start_run",
-                    name=run.name,
-                    era=run.era,
-                    due=run.due_at,
-                    attempt=run.attempt,
-                    epoch=run.epoch,
-                    deadline=run.deadline,
+                    **run.params,
                     asked=asked,
                     lock_timeout=lock_timeout,
                 )

@@ -131,12 +131,13 @@ class ManualPecker:
     ) -> None:
         self.clock = clock or ManualClock()
         self.publisher = publisher or RecordingPublisher()
-        self._database = Database(dsn, schema=schema, timeout=10.0, role="test")
+        self._database = Database(
+            dsn, schema=schema, timeout=10.0, role="test", now=self.clock.now
+        )
         holder = new_id()
         pace = pace or UpkeepPace()
         entries = entries_of(app) if isinstance(app, Celery) else app
         agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
-        self._database.now = self.clock.now
         self.repository = repository = Repository(self._database, holder, kind=kind)
         self._timekeeper = timekeeper = Timekeeper(self.clock, repository, agenda)
         self.stored: StoredSync | None = None

@@ -46,7 +46,7 @@ class Replicas:
     def _composed(self) -> list[Replica]:
         app, beat_schedule = self._worker.app, self._beat_schedule
         made = compose(
-            Claimant.of(app, beat_schedule, self._settings, kind="worker"),
+            Claimant(app, beat_schedule, self._settings, kind="worker"),
             ended=_end,
             note_other_definitions=self._begin_local,
             freeze_heap=self._freeze_heap,
@@ -76,7 +76,7 @@ class Replicas:
             self._settings,
         )
         app = worker.app
-        claimant = Claimant.of(app, beat_schedule, settings, kind="local")
+        claimant = Claimant(app, beat_schedule, settings, kind="local")
         runner = LocalRunner(
             app,
             now_us=claimant.timekeeper.now_us,

@@ -104,8 +104,8 @@ GUARDS = (
     ),
     Guard(
         "outcomes: a scheduler knows whether there is a history",
-        "keeps_reports=settings.history > 0",
-        "keeps_reports=True",
+        "keeps_reports = self.settings.history > 0",
+        "keeps_reports = True",
         f"{OUTCOMES}::test_a_scheduler_knows_whether_there_is_a_history",
     ),
     Guard(

@@ -31,7 +31,7 @@ In the fast lane `Backend.on_task_call` of a result backend is not called.
 Celery's beat calls it, and so subscribes to a result that beat never reads.
 """
 
-from celery_pecker.brokers.publisher.lanes import Dispatch, Lane, LaneVerdict
+from celery_pecker.brokers.publisher.lanes import Dispatch
 from celery_pecker.brokers.publisher.publisher import Publisher
 
-__all__ = ["Dispatch", "Lane", "LaneVerdict", "Publisher"]
+__all__ = ["Dispatch", "Publisher"]

@@ -14,7 +14,6 @@ code object itself is seen only if it happens after the publisher was made.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -74,21 +73,6 @@ SLOW_OPTIONS = frozenset(
     {"countdown", "eta", "connection", "producer", "publisher", "router"}
 )
 TASK_METHODS = ("apply_async", "shadow_name", "_get_exec_options")
-
-
-class Lane(enum.StrEnum):
-    """How a message gets to the broker."""
-
-    FAST = "fast"
-    SLOW = "slow"
-
-
-@dataclass(frozen=True, slots=True)
-class LaneVerdict:
-    """A lane, and why."""
-
-    lane: Lane
-    reason: str
 
 
 class LaneRefused(Exception):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numbers
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
@@ -114,13 +114,8 @@ class Placeholders:
     @classmethod
     def draw(cls) -> Placeholders:
         """Return marks that occur nowhere else."""
-        return cls(
-            task_id=str(new_id()),
-            header=new_id().hex,
-            expires=new_id().hex,
-            expiration=new_id().hex,
-            tag=new_id().hex,
-        )
+        marks = {one.name: new_id().hex for one in fields(cls)}
+        return cls(**marks | {"task_id": str(new_id())})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,7 @@ from celery_pecker.brokers.publisher.bulk_lanes import FastLane, Pushed
 from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.lanes import (
     Dispatch,
-    Lane,
     LaneRefused,
-    LaneVerdict,
     NoTemplate,
     SignalReceivers,
     Unbuildable,
@@ -162,25 +160,6 @@ class Publisher:
             outcome = self._slow.send(slow)
             self._judge(outcome, batch, [d for _, d in fast])
         self._broker.note_reply()
-
-    def lane(self, name: str) -> LaneVerdict:
-        """Return the lane that an entry would take now, and why; for people."""
-        known = self._known[name]
-        watched = self._onlooker.reason()
-        if watched is not None:
-            return LaneVerdict(Lane.SLOW, watched)
-        if name in self._suspects:
-            return LaneVerdict(
-                Lane.SLOW, "one of some that the broker refused together"
-            )
-        lane = self._lane
-        if lane is not None and (why := lane.why_refused()) is not None:
-            return LaneVerdict(Lane.SLOW, why)
-        if known.message is not None:
-            return LaneVerdict(
-                Lane.FAST, f"built once, sent by the {self._transport.name} lane"
-            )
-        return LaneVerdict(Lane.SLOW, known.why_slow or "not built yet")
 
     def close(self) -> None:
         """Close the sockets at once; a publish under way fails."""

@@ -63,9 +63,9 @@ class Plan:
     capacity: int
     lease: float
     """Seconds."""
-    start_rate: int
+    start_rate: int = START_RATE
     """Observers that begin in a second, at most."""
-    history: int
+    history: int = HISTORY
     """Events that are kept."""
 
     @property

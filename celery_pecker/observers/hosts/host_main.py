@@ -32,7 +32,6 @@ from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.sql import render, statements
 from celery_pecker.kernel.wakeup import Wakeup
 from celery_pecker.observers.hosts import capacity
-from celery_pecker.observers.hosts import host as hosting
 from celery_pecker.observers.hosts.child import load
 from celery_pecker.observers.hosts.events import Events
 from celery_pecker.observers.hosts.host import Host, Plan, on
@@ -143,8 +142,6 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
         pid=os.getpid(),
         capacity=config["capacity"],
         lease=settings.observers_lease,
-        start_rate=hosting.START_RATE,
-        history=hosting.HISTORY,
     )
     loop = asyncio.get_running_loop()
     over = asyncio.Event()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ MOST_BYTES = 4 << 20
 """Bytes of messages of one batch; a larger message is a batch by itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RelayBatch:
     """Rows that this relay has in hand."""
 
@@ -50,7 +50,7 @@ class Claim(NamedTuple):
     """The first transaction that had not begun."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RelayTally:
     """What a relay did since it started."""
 
@@ -104,7 +104,7 @@ class Batches:
         [(had_turn, number, token, epoch, ids, above, last, oldest, newest)] = rows
         batch = None
         if number is not None:
-            batch = RelayBatch(number=number, token=token, epoch=epoch, ids=ids)
+            batch = RelayBatch(number, token, epoch, ids)
         return Claim(batch, had_turn, above, last, oldest, newest)
 
     def writers(self) -> list[str]:
@@ -133,12 +133,7 @@ class Batches:
             hold=self.hold,
             mine=mine,
         )
-        if row is None:
-            return None
-        number, token, epoch, ids, alone, tries = row
-        return RelayBatch(
-            number=number, token=token, epoch=epoch, ids=ids, alone=alone, tries=tries
-        )
+        return None if row is None else RelayBatch(*row)
 
     def shorten_holds(self) -> int:
         """Shorten holds from before the database's clock stepped back."""
@@ -203,9 +198,7 @@ class Batches:
         rest = replace(batch, ids=left) if left else None
         if number is None or token is None:
             return rest, None
-        return rest, RelayBatch(
-            number=number, token=token, epoch=batch.epoch, ids=[*apart], alone=True
-        )
+        return rest, RelayBatch(number, token, batch.epoch, [*apart], alone=True)
 
     def release_for_retry(self, batch: RelayBatch, *, wait: float, tries: int) -> None:
         """Release a batch, to be retried after so many seconds; at most `tries` count.
@@ -222,16 +215,9 @@ class Batches:
 
     def announce(self, *, host: str, pid: int, tally: RelayTally) -> int:
         """Write that this relay is there; return how many others are."""
+        figures = {**asdict(tally), "rates": json.dumps(tally.rates)}
         [(others,)] = self.database.run(
-            "announce_relay",
-            holder=self.holder,
-            host=host,
-            pid=pid,
-            sent=tally.sent,
-            retried=tally.retried,
-            parked=tally.parked,
-            broker=tally.broker,
-            rates=json.dumps(tally.rates),
+            "announce_relay", holder=self.holder, host=host, pid=pid, **figures
         )
         return int(others)
 

@@ -19,7 +19,7 @@ from celery_pecker.kernel.errors import (
 )
 from celery_pecker.kernel.lease import TrustWindow
 from celery_pecker.outbox.relay import batch_plan
-from celery_pecker.outbox.relay.batches import Batches, RelayBatch
+from celery_pecker.outbox.relay.batches import Batches, RelayBatch, RelayTally
 
 logger = logging.getLogger("celery_pecker.outbox")
 
@@ -45,11 +45,7 @@ class Delivery:
     _tasks: dict[int, str] = field(default_factory=dict)
     """Tasks of the messages in hand."""
     _counts: Counter[str] = field(default_factory=Counter)
-    sent: int = 0
-    """Messages that the broker has taken."""
-    parked: int = 0
-    rates: dict[str, float] = field(default_factory=dict)
-    """Messages per second, by task, as reckoned last."""
+    tally: RelayTally = field(default_factory=RelayTally)
 
     def __post_init__(self) -> None:
         self._took_at = self._rated_at = float("-inf")
@@ -99,7 +95,7 @@ class Delivery:
         now = self.clock.monotonic()
         seconds, self._rated_at = now - self._rated_at, now
         counts, self._counts = self._counts, Counter()
-        self.rates = {
+        self.tally.rates = {
             task: round(count / seconds, 3) for task, count in counts.most_common(RATED)
         }
 
@@ -140,7 +136,7 @@ class Delivery:
         rest: RelayBatch | None = batch
         apart: RelayBatch | None = None
         if pushed.sent.issuperset(batch.ids):
-            self.sent += self.batches.close(batch)
+            self.tally.sent += self.batches.close(batch)
             rest = None
             if not batch.alone:
                 self.publisher.settle(f"outbox:{batch.token}")
@@ -152,7 +148,7 @@ class Delivery:
                 apart=sorted(pushed.alone),
                 token=new_id() if pushed.alone else None,
             )
-            self.sent += len(pushed.sent)
+            self.tally.sent += len(pushed.sent)
         self._count(pushed)
         if rest is not None and pushed.broken is not None:
             tries = batch.tries
@@ -169,7 +165,7 @@ class Delivery:
                 self._tasks[key] for key in pushed.sent if key in self._tasks
             )
         for id_, error in pushed.refused.items():
-            self.parked += 1
+            self.tally.parked += 1
             logger.error("pecker: outbox: message %d is parked: %s", id_, error)
         if pushed.broken is not None:
             logger.warning(

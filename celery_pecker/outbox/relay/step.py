@@ -18,7 +18,6 @@ from celery_pecker.outbox.relay.batches import (
     Batches,
     Claim,
     RelayBatch,
-    RelayTally,
 )
 from celery_pecker.outbox.relay.delivery import Delivery
 from celery_pecker.outbox.relay.watermark import StragglerScan, Watermark
@@ -51,29 +50,17 @@ class Relay:
     _lost: bool = False
     """Whether a step ended by an error: a batch may be held and not known."""
     _stopping: bool = False
-    _retried: int = 0
-    _broker_away: str | None = None
 
     def __post_init__(self, hold: float) -> None:
         self._trust = hold / 2
         self._watermark, self._scan = Watermark(), StragglerScan()
         self._upkeep_at = self._reclaim_at = float("-inf")
         self._delivery = Delivery(self.batches, self.publisher, clock=self.clock)
+        self.tally = self._delivery.tally
 
     def stop(self) -> None:
         """Claim nothing more. Safe in a signal handler."""
         self._stopping = True
-
-    @property
-    def tally(self) -> RelayTally:
-        """What it did since it started, and whether it can send."""
-        return RelayTally(
-            sent=self._delivery.sent,
-            retried=self._retried,
-            parked=self._delivery.parked,
-            broker=self._broker_away,
-            rates=self._delivery.rates,
-        )
 
     def reconnected(self) -> None:
         """Forget what was known of the database: it may be another one."""
@@ -103,11 +90,11 @@ class Relay:
 
     def _reachable(self) -> bool:
         """Probe the broker: what could not be sent is not claimed."""
-        before = self._broker_away
+        before = self.tally.broker
         try:
             self.publisher.ensure()
         except BrokerUnavailable as error:
-            self._broker_away = " ".join(str(error).split())[:200]
+            self.tally.broker = " ".join(str(error).split())[:200]
             if before is None:
                 self._upkeep_at = float("-inf")
                 logger.warning(
@@ -117,7 +104,7 @@ class Relay:
                     error,
                 )
             return False
-        self._broker_away = None
+        self.tally.broker = None
         if before is not None:
             self._upkeep_at = float("-inf")
             logger.info("pecker: outbox %s: the broker is back", self.name)
@@ -142,7 +129,7 @@ class Relay:
         if batch is None:
             self._reclaim_at = now
         else:
-            self._retried += len(batch.ids)
+            self.tally.retried += len(batch.ids)
         return batch
 
     def _claim(self) -> tuple[RelayBatch | None, float]:

@@ -24,6 +24,7 @@ from celery_pecker.kernel import user_code
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import BrokerUnavailable, NotStarted
 from celery_pecker.kernel.figures import spent_by
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.runs import running
 from celery_pecker.schedules.history.report import Historian, NoHistory, Report
 from celery_pecker.schedules.local import tracer
@@ -40,8 +41,6 @@ UNENDING = 1.0
 """Seconds after its deadline at which a run that still goes on is logged."""
 SCARCE = 5.0
 """Seconds that a slot waits for a thread until that is logged."""
-SELDOM = 60.0
-"""Seconds until it is logged once more."""
 
 
 class UnclaimedLog:
@@ -51,7 +50,7 @@ class UnclaimedLog:
         self._clock = clock
         self._logged: dict[str, str] = {}
         """By entry, the run that was last logged."""
-        self._next_at = float("-inf")
+        self._scarce = OnceAMinute(logger, clock=clock.monotonic)
 
     def of_runs(self, orders: Sequence[SlotOrder]) -> None:
         """Log runs that keep their next slots from being claimed."""
@@ -70,10 +69,9 @@ class UnclaimedLog:
 
     def of_threads(self, waited: float, *, running: int, waiting: int) -> None:
         """Log that a slot has waited long for a thread."""
-        now = self._clock.monotonic()
-        if waited > SCARCE and now >= self._next_at:
-            self._next_at = now + SELDOM
-            logger.warning(
+        if waited > SCARCE:
+            self._scarce.warning(
+                "threads",
                 "pecker: a slot has waited %.1f s for one of the threads for local runs"
                 " (%d running, %d waiting): nothing more is claimed here; see"
                 " pecker_local_threads",

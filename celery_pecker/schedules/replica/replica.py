@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from celery import Celery
 
@@ -41,71 +41,53 @@ if TYPE_CHECKING:
 logger = logging.getLogger("celery_pecker.beat")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class Claimant:
     """One holder of claims: its entries, its tables, and the time there.
 
     Where its slots go is not decided yet: threads that run entries in this process
-    report by that time.
+    report by that time. Nothing is connected yet.
+
+    Raises:
+        Misconfigured: An entry cannot be read.
     """
 
     app: Celery
     beat_schedule: BeatSchedule
     settings: Settings
+    _: KW_ONLY
     kind: str
     """'beat' or 'worker': they publish; 'local': it runs entries in its process."""
-    entries: list[Entry]
+    entries: list[Entry] = field(init=False)
     """What code declares for its kind."""
-    pace: UpkeepPace
-    database: Database
-    agenda: Agenda
-    repository: Repository
-    timekeeper: Timekeeper
+    pace: UpkeepPace = field(init=False)
+    database: Database = field(init=False)
+    agenda: Agenda = field(init=False)
+    repository: Repository = field(init=False)
+    timekeeper: Timekeeper = field(init=False)
 
-    @classmethod
-    def of(
-        cls,
-        app: Celery,
-        beat_schedule: BeatSchedule,
-        settings: Settings,
-        *,
-        kind: str,
-    ) -> Self:
-        """Return one for the entries of its kind; nothing is connected yet.
-
-        Raises:
-            Misconfigured: An entry cannot be read.
-
-        """
-        named = other_scheduler(app)
-        if named is not None and kind != "local":
+    def __post_init__(self) -> None:
+        named = other_scheduler(self.app)
+        if named is not None and self.kind != "local":
             logger.warning(
                 "pecker: beat_scheduler is %s: what that stores is not run here; import"
                 " it (celery -A proj pecker import --schedules), or run it by celery"
                 " -A proj beat -S pecker_bridge",
                 named,
             )
-        mode = RunMode.LOCAL if kind == "local" else RunMode.DISPATCH
-        declared = reading.entries(beat_schedule.schedule, app, conf=app.conf)
-        entries = [entry for entry in declared if entry.policy.run is mode]
-        pace = UpkeepPace(timeout=settings.database_timeout)
-        database = Database.of(settings)
-        agenda = Agenda(entries, slack_us=int(pace.slack * SECOND))
-        repository = Repository(
-            database, new_id(), kind=kind, keeps_reports=settings.history > 0
+        mode = RunMode.LOCAL if self.kind == "local" else RunMode.DISPATCH
+        declared = reading.entries(
+            self.beat_schedule.schedule, self.app, conf=self.app.conf
         )
-        return cls(
-            app=app,
-            beat_schedule=beat_schedule,
-            settings=settings,
-            kind=kind,
-            entries=entries,
-            pace=pace,
-            database=database,
-            agenda=agenda,
-            repository=repository,
-            timekeeper=Timekeeper(SYSTEM, repository, agenda),
+        self.entries = [entry for entry in declared if entry.policy.run is mode]
+        self.pace = UpkeepPace(timeout=self.settings.database_timeout)
+        self.database = Database.of(self.settings)
+        self.agenda = Agenda(self.entries, slack_us=int(self.pace.slack * SECOND))
+        keeps_reports = self.settings.history > 0
+        self.repository = Repository(
+            self.database, new_id(), kind=self.kind, keeps_reports=keeps_reports
         )
+        self.timekeeper = Timekeeper(SYSTEM, self.repository, self.agenda)
 
 
 LAST_BATCH = 0.4

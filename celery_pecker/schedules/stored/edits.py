@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -260,14 +260,6 @@ class Edits:
 
 
 def _change(row: Sequence[Any]) -> Change:
-    number, name, version, change, changed_at, changed_by, definition, other = row
-    return Change(
-        id=number,
-        name=name,
-        version=version,
-        change=change,
-        changed_at=changed_at,
-        changed_by=changed_by,
-        definition=None if definition is None else json.loads(definition),
-        other_name=other,
-    )
+    columns = dict(zip((one.name for one in fields(Change)), row, strict=True))
+    columns["definition"] = json.loads(columns["definition"] or "null")
+    return Change(**columns)

@@ -26,8 +26,8 @@ from celery_pecker.kernel.figures import (
     quantile,
     written,
 )
-from celery_pecker.schedules.history import Report
 from celery_pecker.schedules.history.outcomes import COUNTED
+from celery_pecker.schedules.history.report import Report
 from celery_pecker.surfaces.views.model import (
     Card,
     Column,

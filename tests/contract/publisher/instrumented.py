@@ -23,6 +23,7 @@ from celery.schedules import schedule
 
 from celery_pecker.brokers.publisher import Dispatch, Publisher
 from celery_pecker.kernel.clock import new_id
+from tests.contract.publisher.lanes import lane_of
 from tests.told import told
 
 seen: list[str] = []
@@ -130,11 +131,11 @@ def main(url: str, what: str) -> None:
         publisher.publish(batch, str(new_id()))
 
     send()
-    before = publisher.lane("one").lane
+    before = lane_of(publisher, "one").lane
     assert not seen
     WAYS[what](app)
     send()
-    after = publisher.lane("one")
+    after = lane_of(publisher, "one")
     publisher.close()
     sys.stdout.write(f"{before}|{after.lane}|{after.reason}|{len(seen)}")
 

@@ -11,12 +11,12 @@ import pytest
 from celery import signals
 from kombu import Connection
 
-from celery_pecker.brokers.publisher import Lane
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.testing import eventually
 from tests.contract.publisher.cases import CALLS, Call, make_entry
 from tests.contract.publisher.conftest import RabbitWire, Stand, dispatch
+from tests.contract.publisher.lanes import Lane, lane_of
 from tests.proxy import Proxy
 
 MakeStand = Callable[..., Stand]
@@ -142,7 +142,7 @@ def test_a_queue_declared_otherwise_hurts_its_own_entry_only(
         channel: Any = connection.default_channel
         channel.queue_declare(f"{rabbit_wire.prefix}heard", durable=False)
     stand = ready(stand_on(rabbit_wire), bad=("plain", (), {}, {"queue": "heard"}))
-    assert stand.publisher.lane("bad").lane is Lane.SLOW
+    assert lane_of(stand.publisher, "bad").lane is Lane.SLOW
     for _ in range(2):
         with pytest.raises(PublishUncertain, match=r"bad: .*PRECONDITION") as caught:
             stand.send([dispatch("bad"), dispatch("one"), dispatch("bad")])
@@ -158,7 +158,7 @@ def test_a_missing_exchange_is_seen_when_the_message_is_built(
     nowhere: Call = ("plain", (), {}, {"exchange": "nowhere", "routing_key": "x"})
     stand = ready(stand_on(rabbit_wire), bad=nowhere)
 
-    assert "NOT_FOUND" in stand.publisher.lane("bad").reason
+    assert "NOT_FOUND" in lane_of(stand.publisher, "bad").reason
     with pytest.raises(PublishUncertain, match=r"bad: .*NOT_FOUND") as caught:
         stand.send([dispatch("bad"), dispatch("one")])
     assert caught.value.done == {"one"}
@@ -183,8 +183,8 @@ def test_whoever_closes_the_channel_is_found_and_kept_apart(
         assert caught.value.done == {"one", "two"}
         assert len(rabbit_wire.take()) == 2
     if lane == "fast":
-        assert stand.publisher.lane("one").lane is Lane.FAST
-        assert stand.publisher.lane("bad").lane is Lane.SLOW
+        assert lane_of(stand.publisher, "one").lane is Lane.FAST
+        assert lane_of(stand.publisher, "bad").lane is Lane.SLOW
 
 
 def test_a_message_that_no_queue_takes_is_dropped_as_ever(

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import redis
 
-from celery_pecker.brokers.publisher import Lane
 from celery_pecker.kernel.errors import BrokerRefuses, PublishRefused, PublishUncertain
 from celery_pecker.testing import EmbeddedRedis
 from tests.contract.publisher.cases import CALLS, make_entry
 from tests.contract.publisher.conftest import RedisWire, Stand, dispatch
+from tests.contract.publisher.lanes import Lane, lane_of
 
 MakeStand = Callable[..., Stand]
 
@@ -55,7 +55,7 @@ def test_a_user_without_scripts_sends_by_the_slow_lane(
     for count in (1, 2):
         stand.send([dispatch("one")])
         assert client.llen("celery") == count
-    verdict = stand.publisher.lane("one")
+    verdict = lane_of(stand.publisher, "one")
     assert verdict.lane is Lane.SLOW
     assert "lets this user run no such script" in verdict.reason
 

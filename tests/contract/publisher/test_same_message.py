@@ -12,10 +12,11 @@ from uuid import UUID
 import pytest
 from celery import signals
 
-from celery_pecker.brokers.publisher import Lane, message_template
+from celery_pecker.brokers.publisher import message_template
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from tests.contract.publisher.cases import CALLS, SLOW, Call, make_entry
 from tests.contract.publisher.conftest import HEADER, Stand, Wire, dispatch
+from tests.contract.publisher.lanes import Lane, lane_of
 
 #: What the text of a message holds more than Celery's: our header.
 OURS = f'"pecker": {json.dumps(HEADER)}'
@@ -51,12 +52,14 @@ def test_a_message_is_the_same_by_both_lanes_and_by_beat(
     stand.bind("bound")
     stand.known(entry)
 
-    assert stand.publisher.lane(name).lane is Lane.FAST, stand.publisher.lane(name)
+    assert lane_of(stand.publisher, name).lane is Lane.FAST, lane_of(
+        stand.publisher, name
+    )
     stand.send([slot])
     fast = wire.take()
     stand.bind("bound")
     with watched():
-        assert stand.publisher.lane(name).lane is Lane.SLOW
+        assert lane_of(stand.publisher, name).lane is Lane.SLOW
         stand.send([slot])
     slow = wire.take()
     stand.bind("bound")
@@ -116,7 +119,7 @@ def test_what_cannot_be_repeated_goes_by_the_slow_lane(
     slot = dispatch(name)
     stand.known(make_entry(stand.app, name, call, wire.prefix))
 
-    verdict = stand.publisher.lane(name)
+    verdict = lane_of(stand.publisher, name)
     assert verdict.lane is Lane.SLOW
     assert reason in verdict.reason
     stand.send([slot])
@@ -157,7 +160,7 @@ def test_an_exchange_of_another_type_is_looked_up_by_kombu(
     stand.send([slot])
     sent = wire.take()
     if "redis" in wire.url:
-        assert "topic" in stand.publisher.lane("one").reason
+        assert "topic" in lane_of(stand.publisher, "one").reason
         stand.bind("heard")
     stand.plainly(make_entry(stand.app, "one", call, wire.prefix), slot.task_id)
 

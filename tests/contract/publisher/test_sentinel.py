@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import redis
 
-from celery_pecker.brokers.publisher import Lane
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
 from celery_pecker.testing import EmbeddedRedis, eventually
 from tests import sentinels
 from tests.contract.publisher.cases import CALLS, make_entry
 from tests.contract.publisher.conftest import RedisWire, Stand, dispatch
+from tests.contract.publisher.lanes import Lane, lane_of
 from tests.proxy import Proxy
 
 
@@ -44,7 +44,7 @@ def test_the_next_master_gets_what_the_last_one_cannot_take(
     )
     stand = stand_on(wire, timeout=1.0)
     stand.known(make_entry(stand.app, "one", CALLS["nothing"]))
-    assert stand.publisher.lane("one").lane is Lane.FAST
+    assert lane_of(stand.publisher, "one").lane is Lane.FAST
     batch = [dispatch("one")]
     stand.send(batch, "t")
     master, replica = replicas

@@ -16,10 +16,11 @@ from celery.beat import BeatLazyFunc, ScheduleEntry, Scheduler
 from celery.schedules import schedule
 from kombu import Connection
 
-from celery_pecker.brokers.publisher import Lane, Publisher
+from celery_pecker.brokers.publisher import Publisher
 from celery_pecker.kernel.errors import PublishUncertain
 from tests.contract.publisher.cases import CALLS, Call, make_app, make_entry
 from tests.contract.publisher.conftest import Stand, Wire, dispatch
+from tests.contract.publisher.lanes import Lane, lane_of
 
 MakeStand = Callable[..., Stand]
 
@@ -38,9 +39,9 @@ def test_lazy_arguments_are_evaluated_for_each_run(
     }
     for name, call in calls.items():
         stand.known(make_entry(stand.app, name, call, wire.prefix))
-    assert stand.publisher.lane("plain").lane is Lane.FAST
-    assert "BeatLazyFunc" in stand.publisher.lane("arg").reason
-    assert "BeatLazyFunc" in stand.publisher.lane("kwarg").reason
+    assert lane_of(stand.publisher, "plain").lane is Lane.FAST
+    assert "BeatLazyFunc" in lane_of(stand.publisher, "arg").reason
+    assert "BeatLazyFunc" in lane_of(stand.publisher, "kwarg").reason
     for _ in range(2):
         stand.send([dispatch(name) for name in calls])
 
@@ -130,7 +131,7 @@ def test_routes_that_are_functions_are_asked_for_each_run(
 
     stand = stand_on(wire, task_routes=[route])
     stand.known(make_entry(stand.app, "one", CALLS["nothing"], wire.prefix))
-    assert "task_routes" in stand.publisher.lane("one").reason
+    assert "task_routes" in lane_of(stand.publisher, "one").reason
     stand.send([dispatch("one")])
     stand.send([dispatch("one")])
 
@@ -149,7 +150,7 @@ def test_an_eager_app_runs_the_task_and_sends_nothing(
         ran.append(1)
 
     stand.known(make_entry(stand.app, "one", ("eager", (), {}, {}), wire.prefix))
-    assert "task_always_eager" in stand.publisher.lane("one").reason
+    assert "task_always_eager" in lane_of(stand.publisher, "one").reason
     stand.send([dispatch("one")])
 
     assert ran == [1]
@@ -168,7 +169,7 @@ def test_a_transport_without_a_fast_lane_gets_its_messages(tmp_path: Path) -> No
     app = make_app("filesystem://", broker_transport_options=options)
     publisher = Publisher(app, Scheduler(app, lazy=True), timeout=2)
     publisher.prepare(make_entry(app, "one", CALLS["arguments"]))
-    assert publisher.lane("one").reason == "transport filesystem"
+    assert lane_of(publisher, "one").reason == "transport filesystem"
     publisher.publish([dispatch("one"), dispatch("one")], "t")
     publisher.close()
 
@@ -228,7 +229,7 @@ def test_a_task_registered_since_changes_the_lane(
     stand = stand_on(wire)
     entry = ScheduleEntry(name="one", task="late", schedule=schedule(60), app=stand.app)
     stand.known(entry)
-    assert stand.publisher.lane("one").lane is Lane.FAST
+    assert lane_of(stand.publisher, "one").lane is Lane.FAST
 
     class Late(stand.app.Task):  # type: ignore[name-defined]
         name = "late"

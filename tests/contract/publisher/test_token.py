@@ -10,7 +10,7 @@ import pytest
 import redis
 from celery import signals
 
-from celery_pecker.brokers.publisher import Dispatch, Lane
+from celery_pecker.brokers.publisher import Dispatch
 from celery_pecker.brokers.redis.script import SHA
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.errors import (
@@ -22,6 +22,7 @@ from celery_pecker.kernel.errors import (
 from celery_pecker.testing import eventually
 from tests.contract.publisher.cases import CALLS, make_entry
 from tests.contract.publisher.conftest import RedisWire, Stand, dispatch
+from tests.contract.publisher.lanes import Lane, lane_of
 from tests.proxy import Proxy
 
 MakeStand = Callable[..., Stand]
@@ -188,7 +189,7 @@ def test_what_was_not_answered_stays_in_the_fast_lane(
 
     signals.before_task_publish.connect(listener)
     try:
-        assert stand.publisher.lane("one").lane is Lane.SLOW
+        assert lane_of(stand.publisher, "one").lane is Lane.SLOW
         stand.send(batch, "t")
     finally:
         signals.before_task_publish.disconnect(listener)

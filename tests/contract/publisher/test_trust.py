@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from celery.signals import before_task_publish
 
-from celery_pecker.brokers.publisher import Lane
 from celery_pecker.kernel.errors import BrokerUnavailable
 from tests.contract.publisher.cases import CALLS, make_entry
 from tests.contract.publisher.conftest import Stand, Wire, dispatch
+from tests.contract.publisher.lanes import Lane, lane_of
 
 
 def test_a_batch_whose_time_is_over_is_not_sent(
@@ -19,7 +19,7 @@ def test_a_batch_whose_time_is_over_is_not_sent(
     """By the fast lane, on each broker; with time left it is."""
     stand = stand_on(wire)
     stand.known(make_entry(stand.app, "one", CALLS["nothing"]))
-    assert stand.publisher.lane("one").lane is Lane.FAST
+    assert lane_of(stand.publisher, "one").lane is Lane.FAST
     with pytest.raises(BrokerUnavailable, match="too late"):
         stand.publisher.publish([dispatch("one")], "late", within=0.0)
     assert wire.take() == []
@@ -37,7 +37,7 @@ def test_nor_by_the_slow_lane(wire: Wire, stand_on: Callable[..., Stand]) -> Non
     try:
         stand = stand_on(wire)
         stand.known(make_entry(stand.app, "one", CALLS["nothing"]))
-        assert stand.publisher.lane("one").lane is Lane.SLOW
+        assert lane_of(stand.publisher, "one").lane is Lane.SLOW
         with pytest.raises(BrokerUnavailable, match="too late"):
             stand.publisher.publish([dispatch("one")], "late", within=0.0)
         assert wire.take() == []

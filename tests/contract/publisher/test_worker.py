@@ -16,10 +16,11 @@ from celery import Celery
 from celery.beat import ScheduleEntry, Scheduler
 from celery.schedules import schedule
 
-from celery_pecker.brokers.publisher import Lane, Publisher
+from celery_pecker.brokers.publisher import Publisher
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.testing import eventually
 from tests.contract.publisher.conftest import HEADER, Wire, dispatch
+from tests.contract.publisher.lanes import Lane, lane_of
 
 ROOT = Path(__file__).parents[3]
 MARKED = celery.VERSION >= (5, 7)
@@ -66,7 +67,7 @@ def test_a_worker_runs_it_as_it_runs_beat_s(wire: Wire, tmp_path: Path) -> None:
     )
     expires = SYSTEM.now() + timedelta(hours=1)
     batch = [dispatch("one", expires=expires), dispatch("one")]
-    assert publisher.lane("one").lane is Lane.FAST
+    assert lane_of(publisher, "one").lane is Lane.FAST
     publisher.publish(batch, str(new_id()))
     publisher.close()
     environment = {

@@ -17,7 +17,7 @@ from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.figure_tables import EVERY, FOLDING, FiguresWriter, points
 from celery_pecker.kernel.figures import KEPT, MINUTE_US, PARTS, Figures, merged
-from celery_pecker.schedules.history import Report
+from celery_pecker.schedules.history.report import Report
 from celery_pecker.surfaces.views.history import Past, past
 from celery_pecker.testing.manual import ManualClock
 from tests.database_clock import DatabaseClock

@@ -79,7 +79,7 @@ class Two:
         app.conf.pecker_dsn = dsn
         settings = Settings.read(app.conf, main=app.main)
         claimants = {
-            name: Claimant.of(app, BeatSchedule(app), settings, kind="local")
+            name: Claimant(app, BeatSchedule(app), settings, kind="local")
             for name in ("one", "two")
         }
         self.runners = {
@@ -195,7 +195,7 @@ def test_runs_are_reported_by_the_clock_of_the_database(
     app.conf.pecker_dsn = dsn
     notes = Notes()
     settings = Settings.read(app.conf, main=app.main)
-    claimant = Claimant.of(app, BeatSchedule(app), settings, kind="local")
+    claimant = Claimant(app, BeatSchedule(app), settings, kind="local")
     runner = LocalRunner(
         app,
         now_us=claimant.timekeeper.now_us,

@@ -181,5 +181,5 @@ def test_a_scheduler_knows_whether_there_is_a_history(dsn: str, kept: int) -> No
     """By the setting."""
     app = Celery("desk", broker="memory://", set_as_current=False)
     settings = Settings(dsn=dsn, app="desk", history=kept)
-    made = Claimant.of(app, BeatSchedule(app), settings, kind="beat")
+    made = Claimant(app, BeatSchedule(app), settings, kind="beat")
     assert made.repository.keeps_reports is (kept > 0)

@@ -47,7 +47,7 @@ def begin(dsn: str, redis_url: str, queue_name: str) -> Iterator[Begin]:
             )
             settings = Settings.read(app.conf, main=app.main)
             replica = compose(
-                Claimant.of(app, BeatSchedule(app), settings, kind="beat"),
+                Claimant(app, BeatSchedule(app), settings, kind="beat"),
                 freeze_heap=False,
             )
             stack.callback(app.close)

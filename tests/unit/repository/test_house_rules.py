@@ -67,6 +67,9 @@ WRITTEN_INTO = {
     *("self._connection.budget", "self.budget.at", "self._scope.budget.at"),
     "self._lease.state",  # a property, which has it written
     "self._mine.source",  # of a thread
+    # Counts that a relay and its delivery share
+    *("self.tally.sent", "self.tally.parked", "self.tally.rates"),
+    *("self.tally.retried", "self.tally.broker"),
     *("self.processor.pre_process", "self.processor.post_process"),
     # What Celery, kombu, py-amqp, Django and requests have no method for
     *("self._schedule.app", "self._schedule.nowfun", "self._schedule.now"),
