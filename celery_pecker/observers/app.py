@@ -202,7 +202,7 @@ class Observers(PerApp):
 
     def status(self, name: str) -> ObserverRow | None:
         """Return an observer; a deleted one for a day; None if there is none."""
-        return self._over(lambda database: ObserversOverview(database).get(name))
+        return self._seen(lambda overview: overview.get(name))
 
     def list(  # what a row may be chosen by
         self,
@@ -223,27 +223,25 @@ class Observers(PerApp):
             limit: how many at most, up to 10,000.
         """
         where = None if place is None else str(Place(place))
-        return self._over(
-            lambda database: ObserversOverview(database).list(
+        return self._seen(
+            lambda overview: overview.list(
                 kind=kind, node=node, place=where, after=after, limit=limit
             )
         )
 
     def counts(self) -> Sequence[CountRow]:
         """Return how many there are of each kind in each place."""
-        return self._over(lambda database: ObserversOverview(database).counts())
+        return self._seen(lambda overview: overview.counts())
 
     def nodes(self, *, dead: bool = False) -> Sequence[NodeRow]:
         """Return the hosts with their load and lease; the dead for an hour."""
-        return self._over(lambda database: ObserversOverview(database).hosts(dead=dead))
+        return self._seen(lambda overview: overview.hosts(dead=dead))
 
     def history(
         self, name: str | None = None, *, limit: int = 100
     ) -> Sequence[EventRow]:
         """Return the newest events of an observer, or of all, newest first."""
-        return self._over(
-            lambda database: ObserversOverview(database).history(name, limit=limit)
-        )
+        return self._seen(lambda overview: overview.history(name, limit=limit))
 
     def drain(self, node: str) -> int:
         """Have hosts of this name or id hand over what they hold; return how many."""
@@ -252,6 +250,9 @@ class Observers(PerApp):
     def undrain(self, node: str) -> int:
         """Let hosts of this name or id take observers again; return how many."""
         return self._over(lambda database: operations.undrain(database, node))
+
+    def _seen(self, ask: Callable[[ObserversOverview], T]) -> T:
+        return self._over(lambda database: ask(ObserversOverview(database)))
 
     def _over(self, do: Callable[[Database], T]) -> T:
         """Return what is read or changed over a connection of ours."""

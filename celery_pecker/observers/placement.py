@@ -211,29 +211,22 @@ def choose(held: Iterable[tuple[int, str, int]], surplus: Surplus) -> list[int]:
     return chosen or alone
 
 
-def seen(  # noqa: PLR0913  # the columns of survey_observers
+def seen(  # the columns of survey_observers
     *,
     node: str | None,
     state: str,
     capacity: int,
     kinds: Iterable[str],
-    weight: int,
-    count: int,
     age: float,
+    **columns: int,
 ) -> HostLoad | Waiting:
-    """Return what a row of ``survey_observers`` says: a host, or what waits."""
+    """Return the host, or what waits of one kind, that a row says."""
     names = frozenset(kinds)
     if node is None:
         [kind] = names
-        return Waiting(kind=kind, weight=weight, count=count, age=age)
-    return HostLoad(
-        node=node,
-        up=state == "up",
-        capacity=capacity,
-        weight=weight,
-        count=count,
-        kinds=names,
-    )
+        return Waiting(kind=kind, age=age, **columns)
+    up = state == "up"
+    return HostLoad(node=node, up=up, capacity=capacity, kinds=names, **columns)
 
 
 def survey_of(rows: Iterable[HostLoad | Waiting]) -> Survey:

@@ -222,8 +222,6 @@ def rotated(names: Sequence[str], turn: int) -> list[str]:
     return [*names[place:], *names[:place]]
 
 
-logger = logging.getLogger("celery_pecker.outbox")
-
 UNKNOWN = (
     "its outbox {!r} is not known to this worker, and none that is has its row; it"
     " is sent again after its hold, for a worker whose code makes that outbox"
