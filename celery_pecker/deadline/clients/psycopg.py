@@ -80,10 +80,8 @@ def _cancel(request: Any) -> None:
 
 Answer = TypeVar("Answer")
 
-CLEARING = frozenset(
-    {"_enter_gen", "_rollback_gen", "_exit_gen", "_close_gen", "_read_on_gen"}
-)
-"""The names of what may still be done after the deadline; most are psycopg's own.
+CLEARING = frozenset({"_enter_gen", "_rollback_gen", "_exit_gen", "_close_gen"})
+"""The names of psycopg's own generators that may still be run after the deadline.
 
 A transaction block whose beginning was refused before it was counted would be counted
 off all the same, and the connection be of no more use. Its BEGIN is refused later.
@@ -92,8 +90,6 @@ INTERVAL = 0.01
 """Seconds of one wait in psycopg's C code, which begins it anew after each signal."""
 TRANSACTION_GRACE = 1.0
 """Seconds after the deadline at which PostgreSQL 17 ends the whole transaction."""
-PIPELINED = 8
-"""More than the results of a bound and one statement, and what separates them."""
 POSTGRESQL_17 = 170000
 _ONE_STATEMENT = frozenset(
     {"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES", "TABLE"}
@@ -237,22 +233,6 @@ class Connection(hosts.Connection[Row]):
             yield transaction
             check()
 
-    def _end_pipeline(self) -> bool:
-        """End the pipeline of one statement that psycopg could not leave.
-
-        An error arrives before the end of its pipeline does, and psycopg may look in
-        between: "cannot exit pipeline mode while busy". What it did not read would be
-        taken for the answer to the next statement.
-        """
-        if not self.pgconn.pipeline_status:
-            return False
-        try:
-            with suppress(psycopg.Error):  # the error that is raised came before
-                self.wait(_read_on_gen(self.pgconn))
-        finally:
-            self._leave_if_busy()
-        return True
-
     def _leave_if_busy(self) -> None:
         active = self.pgconn.transaction_status == pq.TransactionStatus.ACTIVE
         if active or self.pgconn.pipeline_status:
@@ -288,28 +268,14 @@ def _within(plain: Callable[..., Any]) -> Callable[..., Any]:
             or not _alone(connection, query)
         ):
             return plain(self, query, params, prepare=prepare, binary=binary)
-        try:
-            with connection.pipeline():
-                bound = psycopg.Cursor(connection)
-                bound.execute(_SET, [str(max(1, int(left * 1000)))], prepare=False)
-                plain(self, query, params, prepare=prepare, binary=binary)
-        except BaseException as error:
-            if connection._end_pipeline() and error.__context__ is not None:  # noqa: SLF001
-                raise error.__context__  # noqa: B904 — the error behind "busy"
-            raise
+        with connection.pipeline():
+            bound = psycopg.Cursor(connection)
+            bound.execute(_SET, [str(max(1, int(left * 1000)))], prepare=False)
+            plain(self, query, params, prepare=prepare, binary=binary)
         return self
 
     keep_whole(execute)
     return execute
-
-
-def _read_on_gen(pgconn: Any) -> PQGen[None]:
-    """Read to the end of a pipeline, and leave it."""
-    for _ in range(PIPELINED):
-        result = yield from generators.fetch(pgconn)
-        if result is not None and result.status == pq.ExecStatus.PIPELINE_SYNC:
-            pgconn.exit_pipeline_mode()
-            return
 
 
 def _set(bounds: dict[bytes, int], own: tuple[bytes, ...]) -> bytes:
