@@ -20,11 +20,11 @@ from celery_sharding import Progress, Stage
 from example_project.airports.records import LAYERS
 from example_project.demo.bars import Bars
 from example_project.demo.stage import await_word, started
+from example_project.pace import LOST_AFTER
 from example_project.processes import ProcessContainer
 from example_project.store import statements
 
 WORKERS = ("importer-1", "importer-2")
-OVER_WITHIN = 300.0
 MIDWAY = 0.4
 """Of the items: then one of the workers is killed."""
 GLANCE = 0.1
@@ -85,7 +85,7 @@ def play(place: Place, console: Console, tell: Callable[[str], None]) -> Import:
         result = import_airports.delay()
         with Bars(console) as bars:
             _watch(result, seen, workers[-1], bars)
-        seen.told = result.get(timeout=60.0)
+        seen.told = result.get(timeout=LOST_AFTER)
         seen.lasted = SYSTEM.monotonic() - began
         with psycopg.connect(place.dsn, autocommit=True) as connection:
             row = connection.execute(statements()["airports_counted"].encode())
@@ -120,7 +120,7 @@ def _watch(
         seen.total = progress.total
         return bool(progress.stage is Stage.ENDED)
 
-    eventually(ended, OVER_WITHIN, "the airports are imported", interval=GLANCE)
+    eventually(ended, LOST_AFTER, "the airports are imported", interval=GLANCE)
 
 
 def _draw(bars: Bars, progress: Progress) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from example_project.billing.play import Seen
-from example_project.demo.frame import Frame, axis
+from example_project.demo.frame import Frame, axis, seconds
 from example_project.demo.svg import area, box, document, text
 
 WIDTH, HEIGHT = 1000.0, 470.0
@@ -17,8 +17,6 @@ TONES = {
     "relay killed": "freeze",
     "broker stopped": "restart",
 }
-STEP = 5
-"""Seconds between two marks below the figures."""
 
 
 def draw(seen: Seen) -> str:
@@ -53,9 +51,7 @@ def draw(seen: Seen) -> str:
             [waiting.at(s.at, s.count.waiting) for s in seen.sights], WAITING[1], "none"
         ),
     ]
-    for second in range(0, int(lasts) + 1, STEP):
-        x, _ = waiting.at(second, 0.0)
-        parts.append(text(x, WAITING[1] + 18, str(second), "small middle", "soft"))
+    parts += seconds(lasts, lambda at: waiting.at(at, 0.0)[0], WAITING[1] + 18)
     parts.append(text(28, HEIGHT - 12, "seconds", "small", "soft"))
     return document(WIDTH, HEIGHT, "Calls that are billed by an outbox", parts)
 

@@ -24,6 +24,7 @@ from example_project.demo.bars import Bars
 from example_project.demo.interrupts import undisturbed
 from example_project.demo.servers import Servers
 from example_project.demo.stage import await_word, started
+from example_project.pace import LOST_AFTER
 from example_project.processes import ProcessContainer
 
 APP = ("-m", "celery", "-A", "example_project.billing.app")
@@ -37,8 +38,6 @@ AWAY_CALLS = 180
 """Calls that end from the moment on at which the broker goes."""
 AWAY = 10.0
 """Seconds for which the broker is away."""
-LIMIT = 90.0
-"""Seconds until what has not come counts as lost."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -144,7 +143,7 @@ class _Act:
             await_word(one, READY)
         for one in self._relays:
             await_word(one, "pecker: ready")
-        eventually(self._relays_deliver, LIMIT, "both relays deliver")
+        eventually(self._relays_deliver, LOST_AFTER, "both relays deliver")
 
     def callers_die(self) -> None:
         """Let callers end their calls and die; wait for the bills of all."""
@@ -152,7 +151,7 @@ class _Act:
         for name in (*MORTAL, CALLER):
             self._begin(name, EACH)
         self.watch.until(
-            lambda _: all(one.exit_code is not None for one in self._mortal), LIMIT
+            lambda _: all(one.exit_code is not None for one in self._mortal), LOST_AFTER
         )
         self._seen.callers = [one.exit_code for one in self._mortal]
         many = self._seen.callers.count(-signal.SIGKILL)
@@ -164,7 +163,7 @@ class _Act:
         """Kill a relay between push and delete; wait until another has its batch."""
         self._begin(CALLER, MEANWHILE)
         first = self._seen.begun - MEANWHILE + EACH
-        self.watch.until(lambda count: count.hung_up >= first, LIMIT)
+        self.watch.until(lambda count: count.hung_up >= first, LOST_AFTER)
         killed = kill_between(self._dsn, self._relays, self._supply)
         began, since = self.watch.elapsed, SYSTEM.monotonic()
         self._seen.killed = killed
@@ -172,7 +171,7 @@ class _Act:
             f"kill -9 {killed.relay.name} (pid {killed.relay.pid}): {killed.messages}"
             " pushed, none of them deleted"
         )
-        if self.watch.until(lambda _: not self._open(killed.batch), LIMIT):
+        if self.watch.until(lambda _: not self._open(killed.batch), LOST_AFTER):
             self._seen.taken_over = SYSTEM.monotonic() - since
             self._tell(f"another relay has its batch: {self._seen.taken_over:.1f} s")
         self._mark("relay killed", began)
@@ -193,7 +192,7 @@ class _Act:
             redis.stop()
         self._seen.away = True
         self._begin(CALLER, AWAY_CALLS)
-        self.watch.until(lambda _: SYSTEM.monotonic() - since >= AWAY, LIMIT)
+        self.watch.until(lambda _: SYSTEM.monotonic() - since >= AWAY, LOST_AFTER)
         self._seen.waited = self.watch.look().waiting
         with undisturbed():
             redis.start()
@@ -218,7 +217,7 @@ class _Act:
         def done(count: Count) -> bool:
             return count.billed == self._seen.begun and not count.waiting
 
-        return self.watch.until(done, LIMIT)
+        return self.watch.until(done, LOST_AFTER)
 
     def _mark(self, what: str, began: float) -> None:
         self._seen.marks.append((what, began, self.watch.elapsed))

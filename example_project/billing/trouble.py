@@ -10,10 +10,8 @@ import psycopg
 
 from celery_pecker.testing import eventually
 from example_project.billing.tasks import execute
+from example_project.pace import LOST_AFTER
 from example_project.processes import ProcessContainer
-
-LIMIT = 90.0
-"""Seconds until it is given up to meet a relay there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +38,18 @@ def kill_between(
         supply: sees to it that messages come; called until one is met.
 
     Raises:
-        AssertionError: no relay came there within `LIMIT` seconds.
+        AssertionError: no relay came there within `LOST_AFTER` seconds.
     """
     with (
         psycopg.connect(dsn) as pin,
         psycopg.connect(dsn, autocommit=True) as observer,
     ):
-        number = eventually(lambda: _pinned(pin, supply), LIMIT, "a message waits")
+        number = eventually(lambda: _pinned(pin, supply), LOST_AFTER, "a message waits")
         [(process, backend, batch, messages)] = eventually(
             lambda: execute(
                 observer, "billing_stuck", pinned=pin.info.backend_pid, id=number
             ).fetchall(),
-            LIMIT,
+            LOST_AFTER,
             "a relay has pushed the message",
         )
         [relay] = [one for one in relays if one.pid == process]

@@ -19,10 +19,9 @@ from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
 from example_project.demo.servers import Servers
 from example_project.demo.stage import await_word, started
+from example_project.pace import LOST_AFTER
 
 APP = ("-m", "celery", "-A", "example_project.customers.app")
-LIMIT = 60.0
-"""Seconds until what has not come is a failure."""
 CALM = 2.0
 """Seconds in which a customer who is not there is not reminded either."""
 Tell = Callable[[str], None]
@@ -124,11 +123,13 @@ class Act:
         with service.connect() as other, other.transaction():
             service.execute(other, "customers_forget_to_commit", name=name)
             self._tell(f"somebody forgets to commit: {name}'s schedule is held")
-            eventually(lambda: self._paged("ringing", name), LIMIT, "an alarm rings")
+            eventually(
+                lambda: self._paged("ringing", name), LOST_AFTER, "an alarm rings"
+            )
             self._seen.rang = SYSTEM.monotonic() - since
             self._tell(f"ALARM: {name} is silent, after {self._seen.rang:.1f} s")
         since = SYSTEM.monotonic()
-        eventually(lambda: self._paged("recovered", name), LIMIT, "it recovers")
+        eventually(lambda: self._paged("recovered", name), LOST_AFTER, "it recovers")
         self._seen.recovered = SYSTEM.monotonic() - since
         self._seen.rings = self._paged("ringing", name)
         self._tell(f"it has committed: recovered after {self._seen.recovered:.1f} s")
@@ -136,7 +137,9 @@ class Act:
     def _until(self, name: str, count: int) -> float:
         """Wait for so many reminders; return how long that took."""
         since = SYSTEM.monotonic()
-        eventually(lambda: self._reminded(name) >= count, LIMIT, f"{name} is reminded")
+        eventually(
+            lambda: self._reminded(name) >= count, LOST_AFTER, f"{name} is reminded"
+        )
         return SYSTEM.monotonic() - since
 
     def _reminded(self, name: str) -> int:

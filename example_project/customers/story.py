@@ -7,9 +7,6 @@ from rich.table import Table
 
 from example_project.customers.play import Seen
 
-LATE = 15.0
-"""Seconds after which an edit or a call has failed; it is one on a quiet machine."""
-
 
 def show(console: Console, seen: Seen) -> None:
     """Show the figures."""
@@ -31,16 +28,7 @@ def show(console: Console, seen: Seen) -> None:
 
 def failures(seen: Seen) -> list[str]:
     """Return what should not have happened."""
-    wrong = [
-        f"customers: {what} took {seconds:.1f} s"
-        for what, seconds in (
-            ("a customer's first reminder", seen.added),
-            ("a change", seen.changed),
-            ("the alarm", seen.rang),
-            ("its recovery", seen.recovered),
-        )
-        if seconds > LATE
-    ]
+    wrong = []
     if seen.left:
         wrong.append(f"customers: {seen.left} are left of what was rolled back")
     if seen.rings != 1:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,7 +105,7 @@ def play(given: argparse.Namespace, console: Console) -> int:
         if not given.calm:
             stage.close()
             failures += acts.play(acts.ACTS, given, scene, base, console)
-    return 1 if failures else 0
+    return verdict(console, failures)
 
 
 def play_alone(given: argparse.Namespace, console: Console) -> int:
@@ -115,7 +116,22 @@ def play_alone(given: argparse.Namespace, console: Console) -> int:
             base = kept.enter_context(Servers())
             kept.callback(interrupts.deafen)
         failures = acts.play((given.act,), given, scene, base, console)
-    return 1 if failures else 0
+    return verdict(console, failures)
+
+
+def verdict(console: Console, failures: Sequence[str]) -> int:
+    """Say whether each promise was kept, as the last lines; return the exit code."""
+    console.print()
+    if not failures:
+        console.print(
+            "VERDICT: each promise was kept (exit code 0)", style="bold green"
+        )
+        return 0
+    said = f"VERDICT: {len(failures)} failed (exit code 1)"
+    console.print(said, style="bold red")
+    for failure in failures:
+        console.print(f"  {failure}", markup=False, highlight=False, soft_wrap=True)
+    return 1
 
 
 def on_stage(
@@ -191,6 +207,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(played(given, console))
     except (NotReady, PeckerError) as error:
         console.print(f"FAILED: {error}", markup=False, style="bold red")
+        console.print("VERDICT: not played to its end (exit code 2)", style="bold red")
         sys.exit(2)
 
 

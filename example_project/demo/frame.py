@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from example_project.demo.svg import line, text
@@ -31,11 +32,27 @@ class Frame:
         )
 
 
-def axis(frame: Frame, title: str) -> Iterable[str]:
-    """Give the figure's title, and lines at none, a half and the most."""
+def ticks(most: float, steps: int = 4) -> Iterator[float]:
+    """Yield 0 and the multiples of 1, 2 or 5 times a power of ten, up to `most`.
+
+    Of those steps the smallest of which no more than `steps` fit in.
+    """
+    power = 10.0 ** math.floor(math.log10(most / steps))
+    step = next(one * power for one in (1, 2, 5, 10) if one * power * steps >= most)
+    for number in range(math.floor(most / step * (1 + 1e-9)) + 1):
+        yield number * step
+
+
+def axis(frame: Frame, title: str) -> Iterator[str]:
+    """Give the figure's title, and lines at round numbers."""
     yield text(frame.left, frame.top - 8, title, "small", "soft")
-    for part in (0.0, 0.5, 1.0):
-        _, y = frame.at(0.0, part * frame.most)
+    for value in ticks(frame.most):
+        _, y = frame.at(0.0, value)
         yield line(frame.left, y, frame.right, y, "line")
-        value = f"{part * frame.most:,.0f}"
-        yield text(frame.left - 8, y + 4, value, "small end", "soft")
+        yield text(frame.left - 8, y + 4, f"{value:,.12g}", "small end", "soft")
+
+
+def seconds(lasts: float, x: Callable[[float], float], y: float) -> Iterator[str]:
+    """Give round seconds below a figure; `x` is where one is."""
+    for second in ticks(lasts, 16):
+        yield text(x(second), y, f"{second:g}", "small middle", "soft")

@@ -18,14 +18,13 @@ from example_project.demo.interrupts import undisturbed
 from example_project.demo.stage import NotReady, started
 from example_project.groomer import queries, watchers, wire
 from example_project.groomer.lives import Event, Life, Watched, watched_since
+from example_project.pace import LOST_AFTER
 from example_project.processes import ProcessContainer
 
 HOSTS = 3
 CAPACITY = 10
 """Observers of one host: any of them could run all."""
 KILLED, DRAINED = "killed", "drained"
-STARTS_WITHIN = 60.0
-"""Seconds."""
 ENDS_WITHIN = 10.0
 """Seconds in which a host hands over and ends."""
 
@@ -67,7 +66,7 @@ class Hosts:
                     raise NotReady(process, f"ended with code {process.exit_code}")
             return {one.name for one in self._up()} == self._processes.keys()
 
-        eventually(ready, STARTS_WITHIN, "hosts of observers hold their leases")
+        eventually(ready, LOST_AFTER, "hosts of observers hold their leases")
 
     def add_server(self, server: int, port: int) -> None:
         """Enter a media server, with its observer."""
@@ -140,7 +139,7 @@ class Hosts:
             left[:] = [one for one in self._up() if one.pid not in gone]
             return any(one.observers for one in left)
 
-        eventually(busy, STARTS_WITHIN, "a host has observers")
+        eventually(busy, LOST_AFTER, "a host has observers")
         return max(left, key=lambda one: one.observers)
 
     def _end(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from example_project.demo.frame import seconds
 from example_project.demo.svg import box, document, line, text
 from example_project.groomer.hosts import KILLED
 from example_project.groomer.lives import Watched
@@ -19,8 +20,6 @@ ROW = 2.2
 """Height of a call's line."""
 GAP = 16.0
 """Between the calls of two media servers."""
-STEP = 5
-"""Seconds between two marks below the figure."""
 TONES = ("a", "b", "none")
 STRIP, BETWEEN = 10.0, 8.0
 """Height of an observer's strip, and what is left below it."""
@@ -57,10 +56,7 @@ def draw(seen: Seen) -> str:
     for server in range(SERVERS):
         y = _y(server or SERVERS, seen.calls) + 12
         parts.append(text(LEFT - 8, y, f"server {server + 1}", "small end", "soft"))
-    parts.extend(
-        text(x(second), under + 14, str(second), "small middle", "soft")
-        for second in range(0, int(lasts) + 1, STEP)
-    )
+    parts.extend(seconds(lasts, x, under + 14))
     parts.extend(_strips(seen.watched, x, bottom + HEAD, under))
     legend = "seconds; red: a split call, or a server that no observer looks at"
     parts.append(text(28, height - 12, legend, "small", "soft"))

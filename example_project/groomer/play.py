@@ -26,6 +26,7 @@ from example_project.groomer import media, peers, queries, service, wire
 from example_project.groomer.hosts import HOSTS, Hosts
 from example_project.groomer.lives import Watched
 from example_project.groomer.queries import Current
+from example_project.pace import LOST_AFTER
 from example_project.processes import ProcessContainer
 
 CALLS = 200
@@ -40,8 +41,6 @@ SETTLE = 2.5
 """Seconds for which its wake-up is watched, at least."""
 LATER = 12.0
 """Seconds until the last peer comes: before, in and after the freeze."""
-LIMIT = 60.0
-"""Seconds until what has not come counts as lost."""
 INTERVAL = 0.2
 """Seconds between two looks."""
 
@@ -183,17 +182,17 @@ class _Act:
             ends = SYSTEM.monotonic() + seconds
             eventually(
                 lambda: look() and SYSTEM.monotonic() >= ends,
-                seconds + LIMIT,
+                seconds + LOST_AFTER,
                 interval=INTERVAL,
             )
             return float(look()["at"])
 
         def watched() -> None:
             with suppress(AssertionError):  # told by the account
-                eventually(lambda: look() and self._hosts.watched(), LIMIT)
+                eventually(lambda: look() and self._hosts.watched(), LOST_AFTER)
 
         eventually(
-            lambda: look()["in"] >= CALLS * EACH, LIMIT, "peers are in their calls"
+            lambda: look()["in"] >= CALLS * EACH, LOST_AFTER, "peers are in their calls"
         )
         watched()
         frozen = self._servers[0]
@@ -220,7 +219,7 @@ class _Act:
             return not seen["since"] and seen["in"] == seen["peers"] and self._sent()
 
         try:
-            eventually(whole, LIMIT, interval=INTERVAL)
+            eventually(whole, LOST_AFTER, interval=INTERVAL)
         except AssertionError:
             self._tell("some calls are split still")
 

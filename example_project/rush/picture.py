@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from example_project.demo.frame import Frame, axis
+from example_project.demo.frame import Frame, axis, seconds
 from example_project.demo.svg import area, document, dot, line, text
 from example_project.rush.play import Act
 
@@ -64,9 +64,8 @@ def _panel(
     yield from _busy(act, frame("busy", busiest))
     slowest = max(visit.took for one in acts for visit in one.visits) * 1e3
     yield from _page(act, frame("page", slowest))
-    for second in range(0, int(lasts) + 1, 5):
-        x, _ = frame("page", 1.0).at(second, 0.0)
-        yield text(x, LANES["page"][1] + 18, str(second), "small middle", "soft")
+    page = frame("page", 1.0)
+    yield from seconds(lasts, lambda at: page.at(at, 0.0)[0], page.bottom + 18)
 
 
 def _traffic(act: Act, frame: Frame) -> Iterable[str]:

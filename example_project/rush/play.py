@@ -15,6 +15,7 @@ from celery_pecker.kernel.clock import SYSTEM, new_id, pause
 from celery_pecker.kernel.migrations import migrate
 from celery_pecker.testing import eventually
 from example_project.demo.stage import await_word, started
+from example_project.pace import LOST_AFTER
 from example_project.processes import ProcessContainer
 from example_project.rush.app import LIMIT, MEETINGS, PERIOD
 from example_project.rush.look import Looker, Sight, Visit
@@ -23,9 +24,6 @@ from throttle.store.redis import RedisStore
 
 WORKERS = 2
 THREADS = 16
-READY_WITHIN = 60.0
-STILL = 60.0
-"""Seconds without another reminder after which those that lack count as lost."""
 AFTER = 1.0
 """Seconds that are looked at after the last reminder."""
 
@@ -160,7 +158,7 @@ def _due(
         found.append(float(row[0]))
         return True
 
-    eventually(enrolled, READY_WITHIN, "the reminders are in the table")
+    eventually(enrolled, LOST_AFTER, "the reminders are in the table")
     return SYSTEM.monotonic() + found[-1] + period
 
 
@@ -185,7 +183,7 @@ def _await_all(count: Callable[[], int], wanted: int) -> None:
     How long all of them take is the machine's affair; what lacks is told afterwards.
     """
     seen, grew = count(), SYSTEM.monotonic()
-    while seen < wanted and SYSTEM.monotonic() < grew + STILL:
+    while seen < wanted and SYSTEM.monotonic() < grew + LOST_AFTER:
         pause(0.05)
         if (now := count()) > seen:
             seen, grew = now, SYSTEM.monotonic()

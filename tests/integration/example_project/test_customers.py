@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from example_project.customers.play import Seen
-from example_project.customers.story import LATE, failures, show
+from example_project.customers.story import failures, show
 
 SEEN = Seen(added=0.6, left=0, changed=0.7, rang=1.6, recovered=0.5, rings=1)
 
@@ -25,6 +25,8 @@ def test_the_report_says_what_each_edit_took_and_how_often_it_rang() -> None:
     assert "0 rows and reminders of it" in text
     assert "1 call by two schedulers" in text
     assert failures(SEEN) == []
+    slow = replace(SEEN, added=100.0, changed=100.0, rang=100.0, recovered=100.0)
+    assert failures(slow) == []  # how long it takes is the machine's affair
 
 
 @pytest.mark.parametrize(
@@ -33,8 +35,6 @@ def test_the_report_says_what_each_edit_took_and_how_often_it_rang() -> None:
         ({"left": 2}, "2 are left of what was rolled back"),
         ({"rings": 2}, "the alarm rang 2 times"),
         ({"rings": 0}, "the alarm rang 0 times"),
-        ({"added": LATE + 1}, "a customer's first reminder took 16.0 s"),
-        ({"recovered": LATE + 1}, "its recovery took 16.0 s"),
     ],
 )
 def test_what_should_not_be_is_a_failure(wrong: dict[str, float], says: str) -> None:

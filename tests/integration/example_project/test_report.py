@@ -8,8 +8,11 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
+from example_project.demo.__main__ import verdict
 from example_project.demo.chronicle import Chronicle
+from example_project.demo.frame import ticks
 from example_project.demo.picture import draw
 from example_project.demo.report import SECOND, Cause, Event, Run, Tally, tally
 from example_project.demo.strip import letters, marks, text
@@ -181,3 +184,27 @@ def test_dropped_calls_and_doubled_slots_are_failures() -> None:
     assert chronicle([], dropped=frozenset()).failures == ["no slot was fired at all"]
     died = replace(chronicle(well, dropped=frozenset()), ended=("worker-1",))
     assert died.failures == ["worker-1 has ended by itself"]
+
+
+@given(st.floats(0.5, 1e7), st.integers(4, 16))
+def test_an_axis_has_round_numbers(most: float, steps: int) -> None:
+    """A few: 0 and multiples of 1, 2 or 5 times a power of ten, up to `most`."""
+    found = list(ticks(most, steps))
+    assert found[0] == 0
+    assert 2 <= len(found) <= steps + 1
+    step = found[1]
+    assert f"{step:.6e}"[0] in "125"
+    assert float(f"{step:.6e}"[1:8].strip(".")) == 0
+    assert found == [number * step for number in range(len(found))]
+    assert found[-1] <= most * (1 + 1e-9) < found[-1] + step * (1 + 1e-9)
+
+
+def test_the_last_lines_are_a_verdict_which_is_the_exit_code() -> None:
+    """Whatever was shown before."""
+    for failures, code in (([], 0), (["a call was dropped", "two [slots] ran"], 1)):
+        console = Console(record=True, width=80)
+        assert verdict(console, failures) == code
+        first, *rest = console.export_text().strip().splitlines()
+        assert first.startswith("VERDICT")
+        assert f"(exit code {code})" in first
+        assert [line.strip() for line in rest] == failures

@@ -32,7 +32,7 @@ def test_what_grows_is_waited_for_however_long_it_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each reminder more is worth another wait; what stands still is given up."""
-    monkeypatch.setattr(play, "STILL", 0.5)
+    monkeypatch.setattr(play, "LOST_AFTER", 0.5)
     counts = itertools.count()
     play._await_all(lambda: next(counts) // 4, 10)  # four looks for each
     assert next(counts) >= 40
