@@ -18,6 +18,9 @@ import subprocess
 import sys
 import tempfile
 import venv
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -43,8 +46,46 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+class Refused(Exception):
+    """An application does not go with us; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one application."""
+
+    what: str
+    why: str
+    """Why it was refused; empty if it went as the documentation says."""
+
+    def line(self) -> str:
+        """Return it as the last lines have it."""
+        said = f"REFUSED: {self.why}" if self.why else "ok"
+        return f"{self.what}: {said}"
+
+
+def tried(what: str, attempt: Callable[[], object]) -> Outcome:
+    """Return what came of an attempt; one that is refused keeps no other from its turn.
+
+    Only what an application may meet is an outcome: a mistake of this program is
+    raised.
+    """
+    try:
+        attempt()
+    except (Refused, AssertionError) as error:
+        say(f"{what}: {error}")
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        # Of the output of a command the last line says most
+        return Outcome(what, lines[-1 if isinstance(error, Refused) else 0])
+    return Outcome(what, "")
+
+
 def run(*words: str | Path) -> str:
-    """Run a command to its end; return its output, exit with it if it fails."""
+    """Run a command to its end; return its output.
+
+    Raises:
+        Refused: It failed.
+    """
     done = subprocess.run(
         words,
         stdout=subprocess.PIPE,
@@ -53,7 +94,8 @@ def run(*words: str | Path) -> str:
         check=False,
     )
     if done.returncode:
-        sys.exit(f"field: {' '.join(map(str, words))} failed:\n{done.stdout}")
+        message = f"{' '.join(map(str, words))} failed:\n{done.stdout}"
+        raise Refused(message)
     return done.stdout
 
 
@@ -84,14 +126,18 @@ def resolved(place: Path, *needs: str) -> set[str]:
     return {*run(uv(), *words, "--python-version", RESOLVED_FOR).splitlines()}
 
 
-def resolve(place: Path, ours: Path) -> None:
-    """Exit if an application would get another version of anything because of us."""
-    for requirement in RESOLVED:
-        alone = resolved(place, requirement)
-        lost = alone - resolved(place, requirement, f"celery-pecker @ file://{ours}")
-        if lost:
-            sys.exit(f"field: beside us {requirement} loses {sorted(lost)}")
-        say(f"{requirement}: none of its {len(alone)} versions changes")
+def resolve(place: Path, ours: Path, requirement: str) -> None:
+    """Resolve an application beside us.
+
+    Raises:
+        Refused: It would get another version of anything because of us.
+    """
+    alone = resolved(place, requirement)
+    lost = alone - resolved(place, requirement, f"celery-pecker @ file://{ours}")
+    if lost:
+        message = f"beside us it loses {sorted(lost)}"
+        raise Refused(message)
+    say(f"{requirement}: none of its {len(alone)} versions changes")
 
 
 def install(name: str, ours: Path) -> Path:
@@ -121,7 +167,7 @@ def adopt(name: str, place: Path, ours: Path) -> None:
 
 
 def main() -> None:
-    """Exit with 0 when all of it went as the documentation says."""
+    """End with a line for each application; with 0 if all went as documented."""
     parser = argparse.ArgumentParser(prog="python -m tests.field")
     parser.add_argument("names", nargs="*", help=" ".join(ADOPTED))
     parser.add_argument("--resolve", action="store_true", help="resolve only")
@@ -132,15 +178,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="pecker-field-") as directory:
         place = Path(directory)
         ours = wheel(place)
-        if not options.names:
-            resolve(place, ours)
+        outcomes = [
+            tried(f"resolve {one}", partial(resolve, place, ours, one))
+            for one in (() if options.names else RESOLVED)
+        ]
         for name in () if options.resolve else options.names or ADOPTED:
             (place / name).mkdir()
-            try:
-                adopt(name, place / name, ours)
-            except AssertionError as error:
-                sys.exit(f"field: {name}: {error}")
-    say("all went as the documentation says")
+            turn = partial(adopt, name, place / name, ours)
+            outcomes.append(tried(f"adopt {name}", turn))
+    for outcome in outcomes:
+        say(outcome.line())
+    sys.exit(1 if any(outcome.why for outcome in outcomes) else 0)
 
 
 if __name__ == "__main__":
