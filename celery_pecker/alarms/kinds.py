@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import ClassVar
+from urllib.parse import quote
 
 from celery_pecker.alarms.model import MOST, Finding, StoredSlot
 from celery_pecker.kernel import user_code
@@ -60,6 +61,8 @@ class Rule:
     """Targets beside the log."""
     storm: int = 10
     """How many may begin, or end, within a minute with a notice each."""
+    severity: str = "critical"
+    """How bad it is: critical or warning."""
 
     def terms_of(self, subject: str) -> Terms | None:
         """Return the terms of a subject; None: the rule is not about it."""
@@ -144,6 +147,9 @@ class Kind:
     """What to do, as the log says it."""
     terms: ClassVar[Terms] = Terms()
     """Of a rule that says nothing else."""
+    severity: ClassVar[str] = "critical"
+    page: ClassVar[str] = "schedules/entry?name={}"
+    """Where Flower shows a subject: the address behind that of Flower."""
     counts: ClassVar[bool] = False
     """Whether the number of a finding is compared with the count of a rule."""
     in_parts: ClassVar[bool] = False
@@ -170,6 +176,10 @@ class Kind:
     def params(self, look: Look) -> dict[str, object]:  # noqa: ARG002  # of some kinds
         """Return what the statements are asked with beside the terms."""
         return {}
+
+    def opens(self, subject: str) -> str:
+        """Return where Flower shows a subject, behind the address of Flower."""
+        return self.page.format(quote(subject, safe=""))
 
     def text(self, rule: Rule, finding: Finding) -> str:
         """Return what a person reads of a finding."""
@@ -220,6 +230,7 @@ class Silent(Kind, name="silent", finds=("find_silent",)):
 class HeldBack(Silent, name="held", finds=("find_silent",)):
     """A gate holds back a slot."""
 
+    severity = "warning"
     sentence = "the gate holds back a slot of it that was due {length} ago"
     terms = Terms(after=300.0)
     wanted = True
@@ -259,6 +270,7 @@ class Counted(Kind):
 class Misfire(Counted, name="misfire", finds=("find_counted",)):
     """Slots passed without a run."""
 
+    severity = "warning"
     sentence = "{count} of its slots passed without a run within {within}"
     terms = Terms(count=3)
     counts = True
@@ -269,6 +281,7 @@ class Misfire(Counted, name="misfire", finds=("find_counted",)):
 class Overrun(Counted, name="overrun", finds=("find_counted", "find_long_runs")):
     """Runs took longer than their timeout, or one is in hand for too long."""
 
+    severity = "warning"
     sentence = "{count} of its runs overran their timeout within {within}"
 
     def text(self, rule: Rule, finding: Finding) -> str:
@@ -281,6 +294,7 @@ class Overrun(Counted, name="overrun", finds=("find_counted", "find_long_runs"))
 class Overtaken(Counted, name="overtaken", finds=("find_counted",)):
     """Newer runs began before older ones."""
 
+    severity = "warning"
     sentence = "{count} of its runs were overtaken by newer ones within {within}"
     terms = Terms(count=3)
     counts = True
@@ -289,6 +303,8 @@ class Overtaken(Counted, name="overtaken", finds=("find_counted",)):
 class Clock(Counted, name="clock", finds=("find_counted",)):
     """The clock of the database stepped."""
 
+    severity = "warning"
+    page = "now"
     from_now = True
 
     def params(self, look: Look) -> dict[str, object]:
@@ -307,6 +323,7 @@ class Clock(Counted, name="clock", finds=("find_counted",)):
 class GateShut(Kind, name="shut"):
     """The gate of this process lets nothing through to a database."""
 
+    page = "throttle"
     sentence = "the gate lets nothing through to it"
     terms = Terms(after=300.0)
     asks_gate = True
@@ -320,7 +337,17 @@ class GateShut(Kind, name="shut"):
         return [Finding(subject=name, detail="", about=name) for name in shut], True
 
 
-class JobHangs(Kind, name="job_hangs", finds=("find_hanging_jobs",)):
+class OfJob(Kind):
+    """Something is wrong with a sharded job."""
+
+    page = "sharding/job?id={}"
+
+    def opens(self, subject: str) -> str:
+        """Return its page; the subject is its task and its id."""
+        return super().opens(subject.rpartition(" ")[2])
+
+
+class JobHangs(OfJob, name="job_hangs", finds=("find_hanging_jobs",)):
     """Shards of a job wait."""
 
     terms = Terms(after=60.0)
@@ -336,16 +363,17 @@ class JobHangs(Kind, name="job_hangs", finds=("find_hanging_jobs",)):
         return f"{finding.detail} of its shards are {self.codes[code]} ({code})"
 
 
-class JobFailed(Kind, name="job_failed", finds=("find_failed_jobs",)):
+class JobFailed(OfJob, name="job_failed", finds=("find_failed_jobs",)):
     """A job has failed."""
 
     sentence = "the job has failed{text}"
     terms = Terms(within=3_600.0, recovery=False)
 
 
-class JobLate(Kind, name="job_late", finds=("find_late_jobs",)):
+class JobLate(OfJob, name="job_late", finds=("find_late_jobs",)):
     """A job does not end."""
 
+    severity = "warning"
     sentence = "submitted {length} ago, it has not ended: it is {detail}"
     terms = Terms(after=3_600.0)
 
@@ -353,8 +381,14 @@ class JobLate(Kind, name="job_late", finds=("find_late_jobs",)):
 class OutboxParked(Kind, name="outbox_parked", finds=("find_outbox_parked",)):
     """Recorded tasks are parked, in any outbox of the app."""
 
+    page = "outbox?parked=1&task={}"
     sentence = "{count} recorded tasks are parked{text}"
     counts = True
+
+    def opens(self, subject: str) -> str:
+        """Return the page; the subject may name the outbox."""
+        task, _, outbox = subject.partition(" in ")
+        return super().opens(task) + (f"&outbox={quote(outbox)}" if outbox else "")
 
     def find(self, look: Look) -> Found:
         """Ask the outboxes in other tables, too."""
@@ -367,12 +401,14 @@ class OutboxParked(Kind, name="outbox_parked", finds=("find_outbox_parked",)):
 class ObserverParked(Kind, name="observer_parked", finds=("find_observers_parked",)):
     """An observer is parked."""
 
+    page = "observers?search={}"
     sentence = "it is parked after {count} failures{text}"
 
 
 class ObserverHost(Kind, name="observer_host", finds=("find_observer_hosts",)):
     """A host of observers is gone without a goodbye."""
 
+    page = "observers"
     sentence = (
         "the host of observers stopped without a goodbye; {count} observers are still"
         " with it"
@@ -383,6 +419,8 @@ class ObserverHost(Kind, name="observer_host", finds=("find_observer_hosts",)):
 class ObserverNotices(Kind, name="observer_notices", finds=("find_observer_notices",)):
     """A signature of an observer is not sent."""
 
+    severity = "warning"
+    page = "observers"
     sentence = "its signature was tried {count} times and not sent{text}"
     terms = Terms(count=5)
     counts = True

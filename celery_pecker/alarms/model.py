@@ -105,6 +105,10 @@ class Notice:
     tries: int = 0
     subjects: tuple[str, ...] = ()
     """All that it is about: of a storm one notice is sent."""
+    severity: str = "warning"
+    """critical or warning, as its rule says."""
+    link: str = ""
+    """Where Flower shows it; empty without ``pecker_flower_url``."""
 
     @property
     def title(self) -> str:

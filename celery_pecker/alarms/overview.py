@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
+from celery_pecker.alarms.kinds import KINDS, length
 from celery_pecker.kernel.database import Database
 
 MOST = 1_000
@@ -21,6 +22,8 @@ class AlarmRow:
     subject: str
     state: str
     """pending, ringing or recovered."""
+    severity: str
+    """critical or warning."""
     detail: str
     since: datetime
     """Since when it is so."""
@@ -32,6 +35,15 @@ class AlarmRow:
     """Whether notices of this ringing were written; not within the cool-down."""
     times: int
     """How often it has begun to ring."""
+    taken_by: str | None
+    """Who looks after it."""
+    taken_at: datetime | None
+    note: str | None
+    """What they said of it."""
+    muted_by: str | None
+    """Who said that nothing is sent of it."""
+    snoozed_until: datetime | None
+    """Until then nothing is sent of it."""
     waiting: list[str]
     """Targets that do not have its newest notice yet."""
     now: datetime
@@ -40,6 +52,28 @@ class AlarmRow:
     def key(self) -> str:
         """Return what no two alarms share."""
         return f"{self.rule}\0{self.subject}"
+
+    @property
+    def opens(self) -> str:
+        """Return where Flower shows the subject, behind the address of Flower."""
+        return KINDS[self.kind].opens(self.subject) if self.kind in KINDS else "alarms"
+
+    @property
+    def quiet(self) -> str:
+        """Return why nothing is sent of it; empty: it is."""
+        if self.muted_by is not None:
+            return f"muted by {self.muted_by}"
+        if self.snoozed_until is None:
+            return ""
+        left = (self.snoozed_until - self.now).total_seconds()
+        return f"snoozed for {length(left)}"
+
+    @property
+    def handling(self) -> str:
+        """Return who has it, with their note, and why nothing is sent of it."""
+        taken = f"{self.taken_by} has it" if self.taken_by is not None else ""
+        note = f": {self.note}" if taken and self.note else ""
+        return "; ".join(one for one in (taken + note, self.quiet) if one)
 
 
 @dataclass(frozen=True, slots=True)

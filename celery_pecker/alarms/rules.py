@@ -21,7 +21,8 @@ LOGGED: Mapping[str, Any] = {"silent": {"to": ()}, "failing": {"to": ()}}
 has the name of one replaces it; None takes it out."""
 
 TERMS = ("after", "count", "within", "cooldown", "recovery", "mute")
-OPTIONS = ("when", "only", "each", "to", "storm", *TERMS[:-1])
+OPTIONS = ("when", "only", "each", "to", "storm", "severity", *TERMS[:-1])
+SEVERITIES = ("critical", "warning")
 
 
 def read_rules(
@@ -70,6 +71,9 @@ def _rule(name: str, options: Any, targets: Sequence[str]) -> Rule:
         _refuse(f"{where}['when']", f"is {when!r}", ", ".join(KINDS))
     kind = KINDS[when]
     terms = _terms(where, options, kind.terms)
+    severity = options.get("severity", kind.severity)
+    if severity not in SEVERITIES:
+        _refuse(f"{where}['severity']", f"is {severity!r}", " or ".join(SEVERITIES))
     each = options.get("each", {})
     if not isinstance(each, Mapping):
         _refuse(f"{where}['each']", f"is {each!r}", "a dict of options by pattern")
@@ -81,6 +85,7 @@ def _rule(name: str, options: Any, targets: Sequence[str]) -> Rule:
         each=tuple(_each(where, pattern, own, terms) for pattern, own in each.items()),
         to=_to(where, options.get("to"), targets),
         storm=_count(where, "storm", options, STORM),
+        severity=severity,
     )
 
 

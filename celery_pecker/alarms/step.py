@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from celery_pecker.alarms.kinds import Look, Rule, Seams
+from celery_pecker.alarms.kinds import KINDS, Look, Rule, Seams
 from celery_pecker.alarms.model import LOG, DueRule, Finding, Notice, Ring, shortened
 from celery_pecker.alarms.tables import Tables
 from celery_pecker.alarms.targets import NotSent, Target
@@ -114,6 +114,7 @@ class Rounds:
         clock: Clock,
     ) -> None:
         self._rules = {rule.name: rule for rule in rules}
+        self._targets = [LOG, *sorted({name for rule in rules for name in rule.to})]
         self._tables = tables
         self._evaluator = evaluator
         self._interval = interval
@@ -128,7 +129,7 @@ class Rounds:
     def step(self) -> bool:
         """Look at what is due; return whether notices wait to be sent."""
         if not self._added:
-            self._tables.add([*self._rules])
+            self._tables.add([*self._rules], self._targets)
             self._added = True
         now, due_rules, waiting = self._tables.due_rules([*self._rules], self._interval)
         for due in self._rotated(due_rules):
@@ -145,9 +146,7 @@ class Rounds:
             waiting += made or 0
         if due_rules and self._clock.monotonic() >= self._next_forgetting:
             self._next_forgetting = self._clock.monotonic() + FORGET_INTERVAL
-            self._tables.forget(
-                [LOG, *{name for rule in self._rules.values() for name in rule.to}]
-            )
+            self._tables.forget(self._targets)
             self._added = False  # a rule may be back after a day
         return waiting > 0
 
@@ -220,9 +219,11 @@ class Sending:
         hold: float | None = None,
         timeout: float | None = None,
         clock: Clock = SYSTEM,
+        flower_url: str | None = None,
     ) -> None:
         self._tables = tables
         self._targets = targets
+        self._flower_url = flower_url
         self._hold = HOLD if hold is None else hold
         self._timeout = self._hold / 2 if timeout is None else timeout
         self._clock = clock
@@ -243,7 +244,8 @@ class Sending:
                 continue  # it rests, and its notices were freed with it
             if self._clock.monotonic() - began > self._hold - self._timeout:
                 break  # others may take the rest before this one has sent it
-            call = Call(self._targets[notice.target], notice)
+            linked = replace(notice, link=link_of(notice, self._flower_url))
+            call = Call(self._targets[notice.target], linked)
             error = call.run(self._timeout)
             if error is None:
                 self._sent(notice)
@@ -275,6 +277,15 @@ class Sending:
                 del self._late[name]
                 if call.error is None:
                     self._sent(call.notice)
+
+
+def link_of(notice: Notice, flower_url: str | None) -> str:
+    """Return where Flower shows what a notice is about; empty: nobody says where."""
+    if not flower_url:
+        return ""
+    one = len(notice.subjects) == 1 and notice.kind in KINDS
+    page = KINDS[notice.kind].opens(notice.subjects[0]) if one else "alarms"
+    return f"{flower_url.rstrip('/')}/{page}"
 
 
 def _line(error: Exception) -> str:

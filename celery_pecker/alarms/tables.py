@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from celery_pecker.alarms.kinds import Rule
 from celery_pecker.alarms.model import (
+    LOG,
     DueRule,
     Finding,
     Notice,
@@ -44,9 +45,11 @@ class Tables:
         """The time that statements go by; None, but in tests: the database's."""
         return self._now()
 
-    def add(self, rules: Sequence[str]) -> None:
-        """Insert a row for each rule that has none."""
-        self.database.change("add_alarm_rules", now=self._now(), rules=[*rules])
+    def add(self, rules: Sequence[str], targets: Sequence[str] = (LOG,)) -> None:
+        """Insert a row for each rule, and each target, that has none."""
+        self.database.change(
+            "add_alarm_rules", now=self._now(), rules=[*rules], targets=[*targets]
+        )
 
     def due_rules(
         self, rules: Sequence[str], interval: float
@@ -124,6 +127,7 @@ class Tables:
             cooldowns=[one.cooldown for one in rings],
             recoveries=[one.recovery for one in rings],
             storm=rule.storm,
+            severity=rule.severity,
             targets=[*targets],
         )
         mine, news = row or (0, 0)
@@ -145,7 +149,7 @@ class Tables:
         )
         names = (
             *("id", "target", "rule", "kind", "subject", "event", "detail"),
-            *("since", "at", "epoch", "tries", "subjects"),
+            *("since", "at", "epoch", "tries", "subjects", "severity"),
         )
         notices = [_notice(dict(zip(names, row, strict=True))) for row in rows]
         return sorted(notices, key=lambda one: one.id)

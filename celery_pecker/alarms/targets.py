@@ -24,6 +24,9 @@ ALLOWED = (
 )
 
 
+LEVELS = {"critical": logging.ERROR, "warning": logging.WARNING}
+
+
 class NotSent(Exception):
     """The target did not take the notice."""
 
@@ -39,17 +42,18 @@ def read_targets(addresses: Mapping[str, str]) -> dict[str, Target]:
 
 
 def to_log(notice: Notice) -> None:
-    """Write one line: ERROR for what rings, INFO for what has recovered."""
+    """Write one line: what rings as bad as it is, INFO for what has recovered."""
     rings = notice.event == Event.RINGING
     logger.log(
-        logging.ERROR if rings else logging.INFO,
-        "pecker: alarm %s: %s: %s: %s (since %s)%s",
+        LEVELS[notice.severity] if rings else logging.INFO,
+        "pecker: alarm %s: %s: %s: %s (since %s)%s%s",
         notice.event,
         notice.rule,
         one_line(notice.subject),
         one_line(notice.detail),
         notice.since.isoformat(timespec="seconds"),
         f"; {KINDS[notice.kind].advice}" if rings else "",
+        f"; {notice.link}" if notice.link else "",
         extra={"notice": notice},
     )
 
@@ -101,15 +105,17 @@ def _apprise(address: str) -> Target:
 
         sender = apprise.Apprise()
         sender.add(address)
+        bad, warning = apprise.NotifyType.FAILURE, apprise.NotifyType.WARNING
         types = {
-            Event.RINGING: apprise.NotifyType.FAILURE,
+            Event.RINGING: bad if notice.severity == "critical" else warning,
             Event.RECOVERED: apprise.NotifyType.SUCCESS,
         }
         since = notice.since.isoformat(timespec="seconds")
         taken, error = user_code.tried(
             sender.notify,
             title=notice.title,
-            body=f"{notice.detail} (since {since}; notice {notice.id})",
+            body=f"{notice.detail} (since {since}; notice {notice.id})"
+            + (f"\n{notice.link}" if notice.link else ""),
             notify_type=types.get(Event(notice.event), apprise.NotifyType.INFO),
         )
         if error is not None:  # its text may have the address

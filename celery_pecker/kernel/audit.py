@@ -110,7 +110,7 @@ def _end(tables: Tables, number: int, act: str, error: str | None) -> None:
 
 def _kept(text: str) -> str:
     """Return a text as PostgreSQL can hold it; a browser may send half of a pair."""
-    return text.encode(errors="backslashreplace").decode().replace("\0", "")[:LONGEST]
+    return text.encode(errors="backslashreplace").decode().replace("\0", " ")[:LONGEST]
 
 
 def current_user() -> str:

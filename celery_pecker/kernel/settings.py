@@ -164,6 +164,9 @@ class Settings(Declared):
     )
     """Where notices go beside the log: Apprise URLs and dotted paths of callables, a
     dict by the names that rules use."""
+    flower_url: Annotated[str | None, TEXT] = None
+    """Where people find Flower, as ``https://flower.example.com``: each notice of an
+    [alarm](../how-to/alarms.md) carries the address of its page there."""
     allowed_tasks: Annotated[Sequence[str] | None, NAMES] = field(
         default=None, hash=False
     )

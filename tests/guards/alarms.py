@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard
 
+ACTS = "tests/integration/alarms/test_acts.py"
 ROUNDS = "tests/integration/alarms/test_rounds.py"
 SENDING = "tests/integration/alarms/test_sending.py"
 INSTANTS = "tests/integration/alarms/test_instants.py"
@@ -57,8 +58,8 @@ GUARDS = (
     ),
     Guard(
         "alarms: what rings is noticed once",
-        "judged.rings and not judged.noticed and coalesce(",
-        "judged.rings and coalesce(",
+        "(judged.woke or not judged.noticed and (\n",
+        "(judged.woke or (\n",
         f"{ROUNDS}::test_two_replicas_that_see_the_same_ring_once",
     ),
     Guard(
@@ -68,9 +69,33 @@ GUARDS = (
         f"{ROUNDS}::test_what_comes_back_within_the_cool_down_rings_after_it",
     ),
     Guard(
+        "alarms: of two who take one at once one has it",
+        "case when %(act)s = 'take' then coalesce(a.taken_by, %(by)s) = %(by)s\n",
+        "case when %(act)s = 'take' then true\n",
+        f"{ACTS}::test_of_two_who_take_it_at_once_one_has_it",
+    ),
+    Guard(
+        "alarms: of what is quiet nothing is sent",
+        "judged.rings and not judged.quiet and (judged.woke",
+        "judged.rings and (judged.woke",
+        f"{ACTS}::test_what_is_quiet_sends_nothing_and_stays_visible[mute]",
+    ),
+    Guard(
+        "alarms: the end of what is muted is not sent either",
+        "                  and known.muted_by is null\n",
+        "",
+        f"{ACTS}::test_the_end_of_what_was_noticed_and_is_quiet_is_not_sent",
+    ),
+    Guard(
+        "alarms: what is muted is not forgotten",
+        "< clock.now - interval '1 day' and alarm.muted_by is null",
+        "< clock.now - interval '1 day'",
+        f"{ACTS}::test_what_is_muted_is_not_forgotten",
+    ),
+    Guard(
         "alarms: an end whose beginning was not noticed is not noticed either",
-        "known.state = 'ringing' and known.noticed and known.recovery as tells",
-        "known.state = 'ringing' and known.recovery as tells",
+        "known.state = 'ringing' and known.noticed and known.recovery\n",
+        "known.state = 'ringing' and known.recovery\n",
         f"{ROUNDS}::test_what_comes_back_within_the_cool_down_rings_after_it",
     ),
     Guard(
@@ -177,8 +202,8 @@ GUARDS = (
     ),
     Guard(
         "alarms: a cool-down from a future that is gone is over",
-        "judged.noticed_at > clock.now + interval '1 second' as tells",
-        "false as tells",
+        "judged.noticed_at > clock.now + interval '1 second')) as tells",
+        "false)) as tells",
         f"{ROUNDS}::test_a_cool_down_ends_with_the_future_that_it_counts_from",
     ),
     Guard(

@@ -82,6 +82,7 @@ RECORD: dict[str, object] = {
     "passed": "name 025100",
     "whole": True,
     "storm": 10,
+    "severity": "critical",
     "targets": ["log", "chat"],
     "subjects": ["name 000001", "name 040000"],
     "details": ["d"] * 2,

@@ -1,6 +1,14 @@
 /* celery_pecker:add_alarm_rules */
--- Rules of this code that the table does not have; they are due at once.
-with {clock}
+-- Rules of this code that the table does not have; they are due at once. And where notices go,
+-- so that a target can be tried that was sent nothing so far.
+with {clock},
+targets as (
+    insert into {schema}.pecker_alarm_targets (target)
+    select wanted.target
+    from unnest(%(targets)s::text[]) as wanted (target)
+    order by wanted.target
+    on conflict (target) do nothing
+)
 insert into {schema}.pecker_alarm_rules (rule, due_at, looked_at)
 select wanted.rule, clock.now, clock.now
 from clock, unnest(%(rules)s::text[]) as wanted (rule)
@@ -441,7 +449,8 @@ limit 1000
 
 /* celery_pecker:record_alarms */
 -- What one look of one rule found becomes its alarms: what is new waits or rings, what is
--- gone has recovered (not if the look was cut at its limit), and each target gets a row of its own, all at once. What begins
+-- gone has recovered (not if the look was cut at its limit), and each target gets a row of its own, all at once. Of what is
+-- muted or snoozed nothing is told; what still rings when a snooze is over rings anew. What begins
 -- or ends in a storm, more than so many within a minute, is one row that has all subjects; one that waits is widened by
 -- what is new, and loses what is so no more. Only under the epoch of the round: a replica that was frozen since writes nothing (I3). A newer notice takes
 -- the place of one that waits, under an id of its own: a sender of the old one cannot
@@ -455,6 +464,7 @@ mine as materialized (
 moved as (
     update {schema}.pecker_alarm_rules as r
     set passed = %(passed)s,
+        severity = %(severity)s,
         recorded = true,
         holder = null,
         due_at = r.looked_at + %(interval)s * interval '1 second'
@@ -479,6 +489,9 @@ judged as materialized (
            coalesce(known.state = 'ringing', false) as rang,
            coalesce(known.state = 'ringing' and known.noticed, false) as noticed,
            known.noticed_at, known.rang_at, coalesce(known.times, 0) as times,
+           coalesce(known.snoozed_until <= clock.now, false) as woke,
+           known.muted_by is not null
+               or coalesce(known.snoozed_until > clock.now, false) as quiet,
            since.at as since,
            coalesce(known.state = 'ringing', false)
                or clock.now - since.at >= found.after * interval '1 second' as rings
@@ -493,11 +506,11 @@ judged as materialized (
 ),
 decided as materialized (
     select judged.*,
-           judged.rings and not judged.noticed and coalesce(
-               judged.noticed_at + judged.cooldown * interval '1 second' <= clock.now,
-               true)
-           or judged.rings and not judged.noticed
-               and judged.noticed_at > clock.now + interval '1 second' as tells
+           judged.rings and not judged.quiet and (judged.woke or not judged.noticed and (
+               coalesce(
+                   judged.noticed_at + judged.cooldown * interval '1 second' <= clock.now,
+                   true)
+               or judged.noticed_at > clock.now + interval '1 second')) as tells
     from judged, clock
 ),
 written as (
@@ -519,7 +532,10 @@ written as (
         since = excluded.since, seen_at = excluded.seen_at, rang_at = excluded.rang_at,
         recovered_at = null, noticed = excluded.noticed,
         noticed_at = excluded.noticed_at, recovery = excluded.recovery,
-        times = excluded.times
+        times = excluded.times,
+        taken_by = case when alarm.state <> 'recovered' then alarm.taken_by end,
+        snoozed_until = case when alarm.snoozed_until > excluded.seen_at
+            then alarm.snoozed_until end
 ),
 recovered as (
     update {schema}.pecker_alarms as alarm
@@ -530,7 +546,9 @@ recovered as (
         and %(whole)s::boolean
         and not exists (select from found where found.subject = known.subject)
     returning alarm.subject, known.detail, known.since,
-              known.state = 'ringing' and known.noticed and known.recovery as tells
+              known.state = 'ringing' and known.noticed and known.recovery
+                  and known.muted_by is null
+                  and coalesce(known.snoozed_until <= clock.now, true) as tells
 ),
 news as materialized (
     select subject, detail, since, 'ringing' as event from decided where tells
@@ -633,7 +651,10 @@ set held_until = clock.now + %(hold)s * interval '1 second',
 from due, clock
 where n.id = due.id
 returning n.id, n.target, n.rule, n.kind, n.subject, n.event, n.detail, n.since, n.at,
-    n.epoch, n.tries, coalesce(n.subjects, array[n.subject])
+    n.epoch, n.tries, coalesce(n.subjects, array[n.subject]),
+    coalesce((
+        select r.severity from {schema}.pecker_alarm_rules as r where r.rule = n.rule
+    ), 'warning')
 
 /* celery_pecker:close_alarm_notice */
 -- Its target has it. One that was replaced meanwhile stays and is due at once; of one that
@@ -726,7 +747,7 @@ marks as (
 )
 delete from {schema}.pecker_alarms as alarm
 using clock
-where alarm.recovered_at < clock.now - interval '1 day'
+where alarm.recovered_at < clock.now - interval '1 day' and alarm.muted_by is null
     or alarm.rule in (select rule from rules)
 
 /* celery_pecker:list_alarms */
@@ -738,8 +759,11 @@ waits as materialized (
     from {schema}.pecker_alarm_notices as n,
         unnest(coalesce(n.subjects, array[n.subject])) as about (subject)
 )
-select alarm.rule, alarm.kind, alarm.subject, alarm.state, alarm.detail, alarm.since,
-       alarm.rang_at, alarm.recovered_at, alarm.seen_at, alarm.noticed, alarm.times,
+select alarm.rule, alarm.kind, alarm.subject, alarm.state, r.severity, alarm.detail,
+       alarm.since, alarm.rang_at, alarm.recovered_at, alarm.seen_at, alarm.noticed,
+       alarm.times, alarm.taken_by, alarm.taken_at, alarm.note, alarm.muted_by,
+       case when alarm.snoozed_until > clock.now then alarm.snoozed_until end
+           as snoozed_until,
        coalesce((
            select array_agg(distinct waits.target order by waits.target)
            from waits
@@ -747,13 +771,62 @@ select alarm.rule, alarm.kind, alarm.subject, alarm.state, alarm.detail, alarm.s
        ), '{}') as waiting,
        clock.now
 from clock, {schema}.pecker_alarms as alarm
+join {schema}.pecker_alarm_rules as r on r.rule = alarm.rule
 where (alarm.state = 'ringing' or (%(every)s and alarm.state <> 'ringing'))
-    and exists (
-        select from {schema}.pecker_alarm_rules as r
-        where r.rule = alarm.rule and r.looked_at > clock.now - interval '1 day'
-    )
+    and r.looked_at > clock.now - interval '1 day'
 order by alarm.state = 'ringing' desc, alarm.rang_at desc nulls last, alarm.rule, alarm.subject
 limit %(most)s
+
+/* celery_pecker:change_alarm */
+-- What a person does to an alarm. Of two who take it at once the second waits for the first, and its
+-- answer says who has it. What is muted no more wakes as at the end of a snooze. Notices that wait are withdrawn from what is to be quiet; that of a
+-- storm is about others, too, and stays.
+with {clock},
+alarm as materialized (
+    select a.rule, a.subject, a.taken_by, a.taken_at,
+           case when %(act)s = 'take' then coalesce(a.taken_by, %(by)s) = %(by)s
+               else true end and (a.state <> 'recovered' or %(act)s in ('mute', 'unmute'))
+               as may
+    from {schema}.pecker_alarms as a
+    where a.rule = %(rule)s and a.subject = %(subject)s
+    for update
+),
+changed as (
+    update {schema}.pecker_alarms as a
+    set taken_by = case %(act)s
+            when 'take' then %(by)s when 'give-back' then null else a.taken_by end,
+        taken_at = case %(act)s when 'take' then clock.now else a.taken_at end,
+        note = case %(act)s when 'take' then %(note)s else a.note end,
+        snoozed_until = case %(act)s
+            when 'snooze' then %(until)s::timestamptz
+            when 'unmute' then case when a.muted_by is not null
+                or a.snoozed_until > clock.now then clock.now end
+            else a.snoozed_until end,
+        muted_by = case %(act)s
+            when 'mute' then %(by)s when 'unmute' then null else a.muted_by end
+    from clock, alarm
+    where a.rule = alarm.rule and a.subject = alarm.subject and alarm.may
+),
+withdrawn as (
+    delete from {schema}.pecker_alarm_notices as n
+    using alarm
+    where %(act)s in ('mute', 'snooze') and alarm.may
+        and n.rule = alarm.rule and n.subject = alarm.subject
+)
+select may, taken_by, taken_at from alarm
+
+/* celery_pecker:try_alarm_target */
+-- A trial joins what waits for a target: a scheduler sends it as it does the others.
+with {clock}
+insert into {schema}.pecker_alarm_notices as n
+    (target, rule, subject, kind, event, detail, since, at, held_until)
+select target.target, 'trial', %(by)s, 'trial', 'trial', %(detail)s, clock.now, clock.now,
+       clock.now
+from clock, {schema}.pecker_alarm_targets as target
+where target.target = %(target)s
+on conflict (target, rule, subject) do update
+set at = excluded.at, id = default
+returning n.target
 
 /* celery_pecker:list_alarm_targets */
 -- But those that failed a day ago and were not tried since: no code has them any more.
@@ -770,14 +843,17 @@ where target.failures = 0
 order by target.target
 
 /* celery_pecker:count_alarms */
--- What rings of each rule, when it was looked at last, and what waits to be sent.
+-- What rings of each rule and is neither muted nor snoozed, when it was looked at last, and what
+-- waits to be sent.
 with {clock}
 select r.rule, count(alarm.subject) as ringing, coalesce(max(alarm.kind), '') as kind,
        extract(epoch from clock.now - r.looked_at)::float8 as looked,
        (select count(*) from {schema}.pecker_alarm_notices) as waiting
-from clock, {schema}.pecker_alarm_rules as r
+from clock
+cross join {schema}.pecker_alarm_rules as r
 left join {schema}.pecker_alarms as alarm
     on alarm.rule = r.rule and alarm.state = 'ringing'
+    and alarm.muted_by is null and coalesce(alarm.snoozed_until <= clock.now, true)
 where r.looked_at > clock.now - interval '1 day'
 group by r.rule, r.looked_at, clock.now
 order by r.rule

@@ -214,7 +214,7 @@ class Alarms:
             interval=self._interval,
             clock=SYSTEM,
         )
-        self._sending = Sending(sending, targets)
+        self._sending = Sending(sending, targets, flower_url=settings.flower_url)
         self._loops = [
             Loop(
                 step,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from celery_pecker.alarms.kinds import KINDS, Kind, Rule
 from celery_pecker.alarms.model import Finding as Subject
+from celery_pecker.alarms.overview import AlarmsOverview
 from celery_pecker.alarms.tables import found
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
@@ -14,7 +16,7 @@ from celery_pecker.kernel.lease import SECOND, SLACK
 from celery_pecker.schedules.overview.reader import OVERDUE_TIMEOUT
 from celery_pecker.surfaces.findings.model import Finding, fail, warn
 from celery_pecker.surfaces.findings.pace import overdue
-from celery_pecker.surfaces.findings.project import Project, named
+from celery_pecker.surfaces.findings.project import NAMED, Project, named
 from celery_pecker.surfaces.views.phrases import plural, span
 
 TROUBLE = "schedules?order=state"
@@ -98,11 +100,27 @@ SYMPTOMS = (
 )
 
 
+RINGS_FOR = {
+    "overdue": "silent",
+    "unreported": "unreported",
+    **{one.check: one.kind for one in SYMPTOMS},
+}
+"""The kind of alarm that rings for what a check finds."""
+
+
 def examine(project: Project) -> Iterator[Finding]:
-    """Yield what is wrong."""
-    yield from _entries(project)
-    for symptom in SYMPTOMS:
-        yield from _rows(project.database, symptom)
+    """Yield what is wrong, and who has it."""
+    rings = AlarmsOverview(project.database).alarms(limit=MOST)
+    taken = [one for one in rings if one.taken_by is not None]
+    rows = (_rows(project.database, one) for one in SYMPTOMS)
+    for finding in chain(_entries(project), *rows):
+        kind = RINGS_FOR.get(finding.check)
+        have = dict.fromkeys(
+            f"{one.taken_by} has {one.subject}{f': {one.note}' if one.note else ''}"
+            for one in taken
+            if one.kind == kind
+        )
+        yield replace(finding, text="; ".join([finding.text, *[*have][:NAMED]]))
 
 
 def _rows(database: Database, symptom: Symptom) -> Iterator[Finding]:

@@ -62,8 +62,9 @@ Read = Callable[[Any, Query], "dict[str, Any] | None"]
 """Given a `Source`, or what the page opens instead."""
 Names = Sequence[str] | None
 """Keys of rows; None: all that the address leaves."""
-Does = Callable[[Any, Names, Query, str], Done]
-"""Given what the page reads from, rows, what stands in the address, and the user."""
+Does = Callable[[Any, Names, Query, str, str], Done]
+"""Given what the page reads from, rows, what stands in the address, the user, and what
+was typed."""
 Fields = Mapping[str, str]
 """What was typed into a form, by the names of its fields."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +36,9 @@ LONGEST, FOLDED = 400, 8_000
 """Letters of a text; of one that is folded, its last."""
 OF_COLUMNS = (
     *("key", "label", "kind", "number", "width", "notes", "hint", "chooses", "opens"),
-    *("alert", "order"),
+    *("alert", "order", "link"),
 )
+OF_ACTS = ("name", "label", "asks", "types", "usual")
 OF_TABLES = (
     *("name", "title", "key", "states", "means", "empty", "paged", "order", "nouns"),
     *("by_hand",),
@@ -59,7 +59,7 @@ def described(view: View) -> dict[str, Any]:
             ],
             "folded": [one.key for one in table.columns if one.kind == "folded"],
             "acts": [
-                {**_facts(one, "name", "label", "asks"), "every": one.every is not None}
+                {**_facts(one, *OF_ACTS), "every": one.every is not None}
                 for one in table.acts
             ],
             "filters": [_facts(one, "key", "label", "kind") for one in table.filters],
@@ -148,18 +148,19 @@ def page(
 def acts_of(view: View, source: Callable[[Any], Any]) -> dict[str, Does]:
     """Return what can be done on the page of a view."""
 
-    def does(
-        which: Act, table: Table, given: Any, names: Names, query: Query, by: str
-    ) -> Done:
-        if names is not None:
-            return which.do(source(given), names, by, table)
-        if which.every is None:
-            message = f"{which.name} is done to rows that are named"
-            raise NoSuchRow(message)
-        rows = which.every(source(given), query, by)
-        return Done([view.said(which.name, rows)], ())
+    def doer(which: Act, table: Table) -> Does:
+        def does(given: Any, names: Names, query: Query, by: str, typed: str) -> Done:
+            if names is not None:
+                return which.do(source(given), names, by, table, typed)
+            if which.every is None:
+                message = f"{which.name} is done to rows that are named"
+                raise NoSuchRow(message)
+            rows = which.every(source(given), query, by)
+            return Done([view.said(which.name, rows)], ())
 
-    return {name: partial(does, *one) for name, one in view.acts.items()}
+        return does
+
+    return {name: doer(*one) for name, one in view.acts.items()}
 
 
 def _has_outbox(app: Celery) -> bool:

@@ -315,7 +315,7 @@ class ActView(ScriptView):
         def does(source: Source) -> dict[str, Any]:
             if form is not None:
                 return form.does(source, name, user, fields)
-            done = page.does[act](source, names, query, user)
+            done = page.does[act](source, names, query, user, fields.get("typed", ""))
             message = " ".join([*done.said, *done.refused])
             return {"message": message, "refused": len(done.refused)}
 

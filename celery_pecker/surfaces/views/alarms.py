@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from celery_pecker.alarms.overview import AlarmsOverview, RuleRow, TargetRow
+from celery_pecker.alarms import operations
+from celery_pecker.alarms.overview import AlarmRow, AlarmsOverview, RuleRow, TargetRow
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.surfaces.views.model import (
+    Act,
     Card,
     Column,
     Each,
@@ -123,15 +126,64 @@ MEASURES = (
         "failures",
     ),
 )
+
+
+def _act(
+    name: str,
+    says: str,
+    when: Callable[[AlarmRow], bool],
+    open_only: bool = True,
+    **more: Any,
+) -> Act:
+    def call(database: Database, key: str, user: str, typed: str = "") -> None:
+        until = None
+        if name == "snooze":
+            until = operations.until(database, typed)
+        operations.change(database, name, key, user, note=typed, until=until)
+
+    states = ("ringing", "pending") if open_only else None
+    label = name.replace("-", " ").capitalize()
+    return Act(name, label, call, says, when=when, states=states, **more)
+
+
+ACTS = (
+    _act("take", "Taken: {what}.", lambda row: row.taken_by is None, types="Note"),
+    _act("give-back", "Given back: {what}.", lambda row: row.taken_by is not None),
+    _act(
+        "snooze",
+        "Snoozed: {what}.",
+        lambda row: not row.quiet,
+        types="Until (30m, 8h, 2d, or an instant with its offset)",
+        usual="1h",
+    ),
+    _act(
+        "mute",
+        "Muted until it is unmuted: {what}.",
+        lambda row: row.muted_by is None,
+        open_only=False,
+    ),
+    _act(
+        "unmute",
+        "Sent again, if it rings: {what}.",
+        lambda row: bool(row.quiet),
+        open_only=False,
+    ),
+)
 ALARMS_TABLE = Table(
     name="alarms",
     title="Alarms",
     key="key",
     columns=(
         Column("state", "state", "state"),
-        Column("subject", "subject", "name", notes=("rule",)),
-        Column("detail", "what"),
-        Column("since", "since", "instant"),
+        Column(
+            "subject",
+            "subject",
+            "name",
+            notes=("rule", "severity", "handling"),
+            link="opens",
+        ),
+        Column("detail", "what", "error", width="tablet"),
+        Column("since", "since", "instant", width="tablet"),
         Column("recovered_at", "recovered", "instant", width="tablet"),
         Column("times", "times", "count", width="desk"),
         Column(
@@ -143,6 +195,8 @@ ALARMS_TABLE = Table(
     ),
     empty="Nothing rings, and nothing has within a day.",
     states={"ringing": "bad", "pending": "asked", "recovered": "done"},
+    acts=ACTS,
+    nouns=("alarm", "alarms"),
 )
 TARGETS = Table(
     name="targets",
@@ -158,6 +212,15 @@ TARGETS = Table(
         Column("last_error", "error", "error", width="tablet"),
     ),
     empty="Nothing was sent so far.",
+    acts=(
+        Act(
+            "test",
+            "Test",
+            operations.test,
+            "A trial waits for {what}: a scheduler sends it within seconds.",
+        ),
+    ),
+    nouns=("target", "targets"),
     headed=True,
 )
 ALARMS = View(

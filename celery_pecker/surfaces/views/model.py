@@ -55,6 +55,8 @@ class Column:
     """The filter that is set to this value by a click on it."""
     opens: str = ""
     """The page of the row: its address behind that of this page, but for the key."""
+    link: str = ""
+    """The field that has the address of its page, behind that of Flower."""
     alert: bool = False
     """Whether any number but 0 is to be noticed."""
     order: str = ""
@@ -76,13 +78,18 @@ class Act:
 
     name: str
     label: str
-    call: Callable[[Any, str, str], object]
-    """Called with what the view reads from (in Django: what stores), the row's key and
-    the user; returns the answer that `says` tells. Raises what refuses it."""
+    call: Callable[..., object]
+    """Called with what the view reads from (in Django: what stores), the row's key, the
+    user and, where it `types`, what was typed; returns the answer that `says` tells.
+    Raises what refuses it."""
     says: str | Mapping[Any, str]
     """What was done, to {what}; by the answer, or with {answer} in it."""
     asks: str = ""
     """What a dialog says before it: where it cannot be taken back."""
+    types: str = ""
+    """What is typed into the dialog, as its label; empty: nothing."""
+    usual: str = ""
+    """What stands there at first."""
     every: Callable[[Any, Query, str], int] | None = None
     """Does it to all rows that filters leave, and returns to how many; None: it is done
     to rows that were chosen one by one."""
@@ -98,7 +105,14 @@ class Act:
         says = self.says if isinstance(self.says, str) else self.says[answer]
         return says.format(what=what, answer=answer)
 
-    def do(self, source: Any, keys: Sequence[str], user: str, table: Table) -> Done:
+    def do(
+        self,
+        source: Any,
+        keys: Sequence[str],
+        user: str,
+        table: Table,
+        typed: str = "",
+    ) -> Done:
         """Do it to rows by their keys; of several, one that refuses stops no other.
 
         Raises:
@@ -108,11 +122,12 @@ class Act:
         refused = []
         for key in keys:
             try:
-                answer = self.call(source, key, user)
+                more = (typed,) if self.types else ()
+                answer = self.call(source, key, user, *more)
             except PeckerError as error:
                 if len(keys) == 1 or isinstance(error, DatabaseUnavailable):
                     raise
-                refused.append(f"Not done for {key}: {error}")
+                refused.append(f"Not done for {table.named([key])}: {error}")
             else:
                 answers.setdefault(answer, []).append(key)
         said = [self.said(table.named(done), one) for one, done in answers.items()]
@@ -171,7 +186,8 @@ class Table:
     def fields(self) -> dict[str, Column]:
         """Return what a page needs of each row, by name."""
         fields = {column.key: column for column in self.columns}
-        names = [self.key, *(note for one in self.columns for note in one.notes)]
+        names = [self.key, *(one.link for one in self.columns if one.link)]
+        names += [note for one in self.columns for note in one.notes]
         for name in [*names, self.state] if self.states else names:
             fields.setdefault(name, Column(name, name.replace("_", " ")))
         return fields
@@ -183,6 +199,7 @@ class Table:
 
     def named(self, keys: Sequence[str]) -> str:
         """Return what rows are called; of many the first."""
+        keys = [key.replace("\0", " ") for key in keys]
         if len(keys) == 1:
             return keys[0] if self.key == "name" else f"{self.nouns[0]} {keys[0]}"
         more = f" and {count(len(keys) - FEW)} more" if len(keys) > FEW else ""
@@ -190,7 +207,7 @@ class Table:
 
     def offers(self, row: Any) -> list[str]:
         """Return what may be done to a row, by name."""
-        state = self.fields[self.state].of(row) if self.acts else ""
+        state = self.fields[self.state].of(row) if self.acts and self.states else ""
         return [
             act.name
             for act in self.acts

@@ -8,6 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from celery_pecker.kernel.audit import current_user
 from tests.command_line import Line
 
 RULES: dict[str, dict[str, object]] = {"silent": {}}
@@ -83,3 +84,61 @@ def test_a_rule_that_is_wrong_is_refused(
     done = make_line(dsn, pecker_alarms={"odd": {}})("alarms", "test")
     assert done.exit_code == 1
     assert "pecker_alarms['odd']['when'] is 'odd'; allowed: silent," in done.stderr
+
+
+def test_each_act_is_a_command_and_stands_in_the_audit(line: Line, dsn: str) -> None:
+    """Who takes it is named by the list and by Now; what is refused ends with 1."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute(RINGS)
+        connection.execute(
+            "update pecker_alarms set taken_by = 'ann', taken_at = now()"
+        )
+    about = ("silent", "tick [bold]")
+    done = line("alarms", "take", *about)
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Error: ann has it since ")
+    for words in (
+        ("give-back", *about),
+        ("take", *about, "--note", "looking"),
+        ("snooze", *about, "--until", "2h"),
+    ):
+        assert line("alarms", *words).exit_code == 0
+    done = line("alarms")
+    assert done.exit_code == 0  # what is snoozed is there, and rings for nobody
+    by = current_user()
+    assert f"{by} has it: looking; snoozed for 120 min" in done.stdout
+    assert line.json("alarms", "unmute", *about)["act"] == "unmute"
+    assert line("alarms").exit_code == 1
+    done = line("alarms", "snooze", *about, "--until", "soon")
+    assert "until 'soon': allowed are 30m, 8h, 2d" in done.stderr
+    acts = line.json("audit", "--limit", "1000")["acts"]
+    assert [(one["act"], one["state"]) for one in reversed(acts)] == [
+        ("alarms take", "failed"),
+        ("alarms give-back", "done"),
+        ("alarms take", "done"),
+        ("alarms snooze", "done"),
+        ("alarms unmute", "done"),
+        ("alarms snooze", "failed"),
+    ]
+    assert {one["subject"] for one in acts} == {"silent, tick [bold]"}
+    assert {one["done_by"] for one in acts} == {by}
+
+
+def test_now_says_who_has_it(line: Line, dsn: str) -> None:
+    """Beside what an alarm of that kind rings for."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            RINGS.replace("'silent', 'ringing'", "'job_failed', 'ringing'")
+        )
+        connection.execute(
+            "update pecker_alarms set taken_by = 'ann', note = 'known'"
+            " where subject = %s",
+            ["tick [bold]"],
+        )
+        connection.execute(
+            "insert into pecker_jobs (task_id, task, stage, outcome, concurrency,"
+            " options, call, continuation, submitted_at, ended_at) values"
+            " ('id', 't', 'ended', 'failed', 1, '{}', '', '{}', now(), now())"
+        )
+    found = {one["check"]: one["text"] for one in line.json("now", code=1)["causes"]}
+    assert found["jobs failed"].endswith("; ann has tick [bold]: known")

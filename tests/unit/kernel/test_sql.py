@@ -226,11 +226,15 @@ def test_tables_are_named_with_their_schema() -> None:
 
 WAITS = {
     f"celery_pecker:{of}"
-    for of in ("lock_entries", "anchor_changed", "lock_reports", "end_observer_node")
+    for of in (
+        *("lock_entries", "anchor_changed", "lock_reports", "end_observer_node"),
+        "change_alarm",
+    )
 }
 """Edits go behind edits before them, by name, and a start behind another start; claims
 pass over their rows. A rename goes behind reports, in their order, and the end of a
-host behind a renewal of its one row, as its update would."""
+host behind a renewal of its one row, as its update would; who acts on an alarm behind
+who acts on it."""
 
 
 def test_every_write_takes_rows_in_an_order_or_passes_over_locked_ones() -> None:

@@ -3,7 +3,7 @@
     "use strict";
 
     const {el, text, attribute} = pecker, view = pecker.view;
-    const place = view.byId("causes"), base = pecker.root.dataset.url.replace(/now$/, "");
+    const place = view.byId("causes"), base = pecker.root.dataset.base;
     let known = new Map();
 
     function newCause(row) {

@@ -217,10 +217,10 @@ window.pecker = (function () {
     }
 
     // `rows`: a name, or {names: […]}, or {every: true}.
-    async function act(what, rows, where) {
+    async function act(what, rows, where, fields) {
         try {
             if (root.dataset.refusal) { throw new Error(root.dataset.refusal); }
-            const reply = await send(what, rows, undefined, where);
+            const reply = await send(what, rows, fields, where);
             say(reply.message, reply.refused > 0);
             return true;
         } catch (error) {
@@ -229,26 +229,34 @@ window.pecker = (function () {
         }
     }
 
-    // Asks before what cannot be taken back; true: it is meant. Escape and Cancel say no.
+    // Asks before what cannot be taken back, and for what is `typed`, which is the answer with the
+    // fields of an act; null: it is not meant. Escape and Cancel say no.
     // The second click of a double-click, which may be on the dialog by then, says nothing.
     const MEANT = 600;           // milliseconds
     let askedAt = 0;
 
-    function confirm(question, consequence, label) {
-        const dialog = document.getElementById("pecker-confirm");
+    function confirm(question, consequence, label, typed, usual) {
+        const dialog = document.getElementById("pecker-confirm"), field = dialog.querySelector("input");
         text(dialog.querySelector("h2"), question);
+        text(dialog.querySelector("label span"), typed || "");
+        field.parentNode.hidden = !typed;
+        field.value = usual || "";
         text(dialog.querySelector("p"), consequence);
         text(dialog.querySelector("[value=yes]"), label);
         dialog.returnValue = "";
         askedAt = performance.now();
         dialog.showModal();
+        if (typed) { field.select(); }
         return new Promise(resolve => {
-            dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), {once: true});
+            dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes" ? {typed: field.value} : null), {once: true});
         });
     }
 
     document.getElementById("pecker-confirm").addEventListener("click", event => {
         if (event.target.value === "yes" && event.detail && performance.now() - askedAt < MEANT) { event.preventDefault(); }
+    });
+    document.getElementById("pecker-confirm").addEventListener("keydown", event => {
+        if (event.key === "Enter" && event.target.localName === "input") { event.currentTarget.querySelector("[value=yes]").click(); }
     });
 
     // A figure of a page: its number, what stands below it, and how it stands.

@@ -86,7 +86,7 @@ pecker.view = (function () {
         const cell = el("td", {class: classes(column) + (column.kind === "name" ? " pecker-what" : "")});
         const byHand = hand(spec, column.key);
         if (byHand) { return {cell, draw: row => byHand(cell, row)}; }
-        const main = column.opens ? el("a", {href: pecker.root.dataset.url + column.opens + encodeURIComponent(row[spec.key])})
+        const main = column.link ? el("a") : column.opens ? el("a", {href: pecker.root.dataset.url + column.opens + encodeURIComponent(row[spec.key])})
             : column.chooses || column.kind === "name" ? el("button", {type: "button", class: "btn btn-link p-0"}) : el("span");
         const bar = column.kind === "part" ? newBar() : "", small = el("small");
         const folded = column.notes.filter(name => spec.folded.includes(name)).map(name => [name,
@@ -103,6 +103,7 @@ pecker.view = (function () {
             if (column.kind === "state") { drawMark(main, spec, value); } else { text(main, words(column, value)); }
             if (bar) { drawBar(bar, value.slice(1)); }
             if (column.kind === "name") { attribute(main, "title", value); }
+            if (column.link) { attribute(main, "href", pecker.root.dataset.base + row[column.link]); }
             if (column.kind === "instant") { attribute(cell, "title", value === null ? null : iso(value)); }
             if (column.hint) { attribute(cell, "title", row[column.hint]); }
             if (column.alert) { cell.classList.toggle("pecker-some", value > 0); }
@@ -119,10 +120,12 @@ pecker.view = (function () {
 
     const refusal = pecker.root.dataset.refusal;
 
-    // Does it, and asks before where `why` says what comes of it.
+    // Does it, and asks before where `why` says what comes of it, or something is typed with it.
     async function does(act, rows, words, why) {
-        if (why && !refusal && !await pecker.confirm(`${act.label} ${words}?`, why, act.label)) { return; }
-        await pecker.act(act.name, rows, "?" + query());
+        const asks = (why || act.types) && !refusal;
+        const meant = !asks || await pecker.confirm(`${act.label} ${words}?`, why, act.label, act.types, act.usual);
+        if (!meant) { return; }
+        await pecker.act(act.name, rows, "?" + query(), act.types ? meant : undefined);
         ask();
     }
 
