@@ -22,6 +22,8 @@ class _Waiting(NamedTuple, Generic[Item, Result]):
 class AsyncBatches(Generic[Item, Result]):
     """Gathers the items of many coroutines of one event loop into calls of one.
 
+    ::
+
         async with AsyncBatches(store, most=100, wait=0.02) as batches:
             result = await batches.do(item)
 

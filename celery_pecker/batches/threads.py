@@ -27,6 +27,8 @@ class _Waiting(NamedTuple, Generic[Item, Result]):
 class Batches(Generic[Item, Result]):
     """Gathers the items of many threads into calls of one function.
 
+    ::
+
         with Batches(store, most=100, wait=0.02) as batches:
             result = batches.do(item)
 

@@ -32,6 +32,8 @@ KNOWN = "_celery_pecker_observers"
 class Observers(PerApp):
     """Starts, stops and shows the observers of an app.
 
+    ::
+
         observers = Observers(app)
 
         @observers.observer(weight=1, retry=Retry(5, (60, 240, 600)))

@@ -76,7 +76,7 @@ def scenarios() -> list[str]:
     docs = ROOT / "docs"
     found = [ROOT / "README.md"]
     for part in ("tutorial", "how-to", "reference"):
-        found += docs.glob(f"{part}/*.md")
+        found += docs.glob(f"{part}/**/*.md")
     pages = {
         str(path.relative_to(ROOT)) for path in found if "\n```" in path.read_text()
     }

@@ -53,3 +53,19 @@ def test_maintainers_pages_are_not_found(built: Path) -> None:
     assert len(ours) > 4
     assert found & ours == set()
     assert {name for name in names if name.startswith("how-to/")} <= found
+
+
+def test_the_api_is_shown_by_public_names_and_whole_sentences(built: Path) -> None:
+    """A name is that of the import; no docstring is cut, no object's address shown."""
+    pages = [*(built / "reference" / "api").glob("*.html")]
+    assert len(pages) > 8
+    for page in pages:
+        text = re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8"))
+        for artefact in (
+            "Type:\n",
+            " object&gt;",
+            "(value)",
+            "~celery",
+            ".stored.app.",
+        ):
+            assert artefact not in text, f"{page.name}: {artefact}"

@@ -115,7 +115,7 @@ def test_each_error_stands_in_its_reference() -> None:
 
 def test_each_public_name_stands_in_the_reference() -> None:
     """Somewhere in it: policies, errors and signals have pages of their own."""
-    pages = "\n".join(path.read_text() for path in REFERENCE.glob("*.md"))
+    pages = "\n".join(path.read_text() for path in REFERENCE.rglob("*.md"))
     told = [
         name for name in celery_pecker.__all__ if not re.search(rf"\b{name}\b", pages)
     ]

@@ -35,6 +35,8 @@ Instants = list[datetime]
 class Schedules(PerApp):
     """Adds, changes, removes and shows the stored schedules of an app.
 
+    ::
+
         schedules = Schedules(app)
         schedules.set("report", task="proj.report", schedule={"every": 3600})
 
