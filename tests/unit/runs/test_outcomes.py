@@ -64,7 +64,7 @@ def test_a_message_that_never_starts_is_reported(
 ) -> None:
     """Nobody else reports of it; of one that had begun its end is reported."""
     made: list[tuple[Report, str]] = []
-    stub: Any = SimpleNamespace(add=lambda _, report, text: made.append((report, text)))
+    stub: Any = SimpleNamespace(add=lambda _, *said: made.append(said[:2]))
     watch = Watch(stub, schema="public")
     app = Celery("revoked", broker="memory://", set_as_current=False)
     task = app.task(sweep)
