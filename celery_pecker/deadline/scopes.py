@@ -15,7 +15,6 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
-from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from celery_pecker.deadline import interrupter
@@ -46,12 +45,7 @@ class Alarm:
         await self._timer.__aenter__()
         return self._timer
 
-    async def end(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def end(self, *raised: Any) -> None:
         """Count no more; what asyncio cut off has exceeded its deadline."""
         for timer, instant in self._held:
             if not timer.expired():
@@ -59,7 +53,7 @@ class Alarm:
         if self._timer is None or self._budget is None:
             return
         try:
-            await self._timer.__aexit__(kind, error, trace)
+            await self._timer.__aexit__(*raised)
         except TimeoutError as over:
             if isinstance(over, DeadlineExceeded):
                 raise
@@ -155,16 +149,11 @@ class Scope(ContextDecorator):
         self._token = current.set(budget)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         alarm, self._alarm = self._alarm, None
         try:
             if alarm is not None:
-                await alarm.end(kind, error, trace)
+                await alarm.end(*raised)
         finally:
             token, self._token = self._token, None
             if token is not None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import wraps
-from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 from celery_pecker.deadline.budget import check, remaining, timeout
@@ -70,12 +69,7 @@ class Executor(ThreadPoolExecutor):
         future.__class__ = Promise
         return future
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Wait for the jobs, but not beyond the deadline.
 
         Jobs that have not begun are cancelled then. One that does not check the
@@ -84,6 +78,7 @@ class Executor(ThreadPoolExecutor):
         if remaining() is None:
             self.shutdown(wait=True)
             return
+        error = raised[1]
         self.shutdown(wait=False, cancel_futures=error is not None)
         for thread in list(self._threads):
             thread.join(remaining())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from types import TracebackType
 from typing import Any
 
 from celery_pecker.kernel.adapters.adapter import Adapter, AsyncAdapter, Flow
@@ -98,15 +97,10 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
     async def __aenter__(self) -> None:
         hook.enter(self._keeping(), by=self)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         keeping = hook.leave(by=self)
         assert isinstance(keeping, Keeping)  # noqa: S101  # as it was entered
-        await keeping.close(writes=error is None)
+        await keeping.close(writes=raised[1] is None)
 
 
 class Keeping(hook.Sink):

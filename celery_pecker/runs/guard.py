@@ -24,7 +24,6 @@ from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from datetime import UTC
 from functools import partial, wraps
-from types import TracebackType
 from typing import Any, NoReturn, Protocol
 from weakref import WeakKeyDictionary
 
@@ -122,12 +121,8 @@ class _Unmasked:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
+        error = raised[1]
         if not isinstance(error, Exception) or isinstance(error, (Ignore, Retry)):
             return
         if deadline.remaining() != 0.0 or isinstance(error, DeadlineExceeded):
