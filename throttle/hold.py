@@ -23,7 +23,7 @@ from heapq import heappop, heappush
 from threading import RLock
 from typing import Generic, TypeVar
 
-from throttle.clock import Monotonic, monotonic
+from celery_pecker.kernel.clock import Monotonic, monotonic
 from throttle.model import NOTHING, Admission, Amount, Limit, Target
 
 Item = TypeVar("Item")
@@ -170,6 +170,7 @@ class Waiting:
     """How many, by tenant."""
 
 
+@dataclass(eq=False, repr=False)
 class Hold(Generic[Item]):
     """Items that wait, each until its database lets it pass. Threads may share it.
 
@@ -178,23 +179,17 @@ class Hold(Generic[Item]):
     hashable.
     """
 
-    def __init__(
-        self,
-        limits: Mapping[str, Limit],
-        *,
-        max_messages: int,
-        max_bytes: int,
-        clock: Monotonic = monotonic,
-    ) -> None:
-        self._limits = limits
+    limits: Mapping[str, Limit]
+    max_messages: int
+    max_bytes: int
+    clock: Monotonic = monotonic
+
+    def __post_init__(self) -> None:
         self._lanes: dict[str, Lanes[Item]] = {
-            name: Lanes(limit.tenants) for name, limit in limits.items()
+            name: Lanes(limit.tenants) for name, limit in self.limits.items()
         }
         self._entries: dict[int, tuple[str, Entry[Item]]] = {}
-        self._max_messages = max_messages
-        self._max_bytes = max_bytes
         self.bytes = 0
-        self._clock = clock
         self._lock = RLock()
         """Re-entrant for handlers of signals: a cold shutdown waits in one for an
         answer of the broker, and holds what comes before it."""
@@ -205,7 +200,7 @@ class Hold(Generic[Item]):
     @property
     def full(self) -> bool:
         """Return whether it holds as much as it may: park, pause or hand back."""
-        return len(self._entries) >= self._max_messages or self.bytes >= self._max_bytes
+        return len(self._entries) >= self.max_messages or self.bytes >= self.max_bytes
 
     @property
     def databases(self) -> Collection[str]:
@@ -241,8 +236,8 @@ class Hold(Generic[Item]):
             priority,
             size,
             cost,
-            self._limits[target.database].fraction(cost),
-            self._clock(),
+            self.limits[target.database].fraction(cost),
+            self.clock(),
         )
         with self._lock:
             if id(item) in self._entries:
@@ -298,7 +293,7 @@ class Hold(Generic[Item]):
             return Waiting(
                 count=len(lanes),
                 bytes=lanes.bytes,
-                oldest=self._clock() - oldest.since if oldest else 0.0,
+                oldest=self.clock() - oldest.since if oldest else 0.0,
                 cost=lanes.cost,
                 tenants=lanes.counts(),
             )

@@ -258,6 +258,11 @@ class View:
     """What the second signal says, in words; empty: nothing, or there is none."""
 
 
+NONE = dict.fromkeys(Estimator, NOTHING)
+UNSEEN = View(seen=Seen(traffic=NONE, outside=NONE), holders={})
+"""A database of which nothing was reported lately."""
+
+
 class Store(Protocol):
     """Redis, or the service before it. Raises `StoreUnavailable`."""
 

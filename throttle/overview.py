@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from celery_pecker.kernel.clock import Monotonic, monotonic
+from celery_pecker.kernel.clock import now as wall_clock
 from celery_pecker.surfaces.views.phrases import duration, plural
-from throttle import clock as clocks
 from throttle import store
 from throttle.addresses import shown
-from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
-from throttle.model import NOTHING, Amount, Estimator, Limit, Store, View
+from throttle.model import NOTHING, UNSEEN, Amount, Estimator, Limit, Store, View
 from throttle.settings import Settings
 
 
@@ -172,7 +172,7 @@ def judge(
     Those with a limit, and whatever else is counted.
     """
     rows = [
-        _status(name, views.get(name), limits.get(name), estimator, rates)
+        _status(name, views.get(name, UNSEEN), limits.get(name), estimator, rates)
         for name in {**limits, **views}
     ]
     return tuple(sorted(rows, key=lambda one: (ORDER[one.state], one.name)))
@@ -180,7 +180,7 @@ def judge(
 
 def _status(
     name: str,
-    view: View | None,
+    view: View,
     limit: Limit | None,
     estimator: Estimator,
     rates: Rates | None,
@@ -188,10 +188,8 @@ def _status(
     """Return how one database stands."""
     workers = _workers(name, view, rates)
     tenants = _tenants(name, view, rates)
-    traffic = _of(view.seen.traffic if view else {}, estimator)
-    fast = _of(view.seen.traffic if view else {}, Estimator.FAST)
-    outside = _of(view.seen.outside if view else {}, estimator)
-    factor = view.seen.factor if view else 1.0
+    traffic, outside = view.seen.traffic[estimator], view.seen.outside[estimator]
+    factor = view.seen.factor
     used = limit.fraction(traffic) / max(factor, LEAST) if limit else 0.0
     held = sum(worker.held for worker in workers)
     oldest = max((worker.oldest for worker in workers), default=0.0)
@@ -202,7 +200,7 @@ def _status(
         summary=_summary(state, limit, _waiting(held, oldest, tenants)),
         notes=tuple(_notes(view, limit, outside, used)),
         traffic=traffic,
-        fast=fast,
+        fast=view.seen.traffic[Estimator.FAST],
         outside=outside,
         operations=limit.operations if limit else None,
         seconds=limit.seconds if limit else None,
@@ -220,10 +218,6 @@ def _status(
         workers=workers,
         tenants=tenants,
     )
-
-
-def _of(amounts: Mapping[Estimator, Amount], estimator: Estimator) -> Amount:
-    return amounts.get(estimator, NOTHING)
 
 
 def _state(
@@ -276,10 +270,8 @@ def _summary(state: State, limit: Limit | None, waiting: str) -> str:
 
 
 def _notes(
-    view: View | None, limit: Limit | None, outside: Amount, used: float
+    view: View, limit: Limit | None, outside: Amount, used: float
 ) -> Iterable[str]:
-    if view is None:
-        return
     factor = view.seen.factor
     if factor < 1:
         why = f": {view.signal}" if view.signal else ""
@@ -310,7 +302,7 @@ def _notes(
         yield f"{workers} with another limit than in these settings: {named}"
 
 
-def _workers(name: str, view: View | None, rates: Rates | None) -> tuple[Worker, ...]:
+def _workers(name: str, view: View, rates: Rates | None) -> tuple[Worker, ...]:
     rows = [
         Worker(
             id=key,
@@ -325,15 +317,15 @@ def _workers(name: str, view: View | None, rates: Rates | None) -> tuple[Worker,
             oldest=holder.holding.oldest,
             rate=None if rates is None else rates.get((name, key)),
         )
-        for key, holder in (view.holders if view else {}).items()
+        for key, holder in view.holders.items()
     ]
     return tuple(sorted(rows, key=lambda one: (-one.held, -one.share, one.name)))
 
 
-def _tenants(name: str, view: View | None, rates: Rates | None) -> tuple[Tenant, ...]:
+def _tenants(name: str, view: View, rates: Rates | None) -> tuple[Tenant, ...]:
     held: dict[str, int] = {}
     keys: dict[str, list[tuple[str, ...]]] = {}
-    for key, holder in (view.holders if view else {}).items():
+    for key, holder in view.holders.items():
         for tenant, (waiting, _) in holder.holding.tenants.items():
             held[tenant] = held.get(tenant, 0) + waiting
             keys.setdefault(tenant, []).append((name, key, tenant))
@@ -406,24 +398,19 @@ OVER = 1.0
 """Seconds that a rate is taken over at least: workers speak every 100 ms."""
 
 
+@dataclass(eq=False, repr=False)
 class Sampler:
     """Pictures of a store, one after the other; for one thread.
 
     While the store is away the last picture is repeated, with why and since when.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        *,
-        clock: Monotonic = monotonic,
-        now: Callable[[], float] | None = None,
-    ) -> None:
-        self._store = store
-        self._settings = settings
-        self._clock = clock
-        self._now = now or (lambda: clocks.now().timestamp())
+    store: Store
+    settings: Settings
+    clock: Monotonic = monotonic
+    now: Callable[[], float] = lambda: wall_clock().timestamp()
+
+    def __post_init__(self) -> None:
         self._before: tuple[float, Totals] | None = None
         self._rates: Rates | None = None
         self._answered_at: float | None = None
@@ -441,28 +428,28 @@ class Sampler:
 
     def sample(self) -> Picture:
         """Return how all stands now, or stood when the store answered last."""
-        asked = self._clock()
+        asked = self.clock()
         try:
-            views = self._store.look()
+            views = self.store.look()
         except ThrottleError as error:
             self.failure = error
             return self._away(str(error), asked)
         self.failure = None
         self._measure(views)
-        self._answered_at, self._tried = self._clock(), None
+        self._answered_at, self._tried = self.clock(), None
         self._last = self._picture(views)
         return self._last
 
     def _picture(self, views: Mapping[str, View]) -> Picture:
         return Picture(
-            at=self._now(),
+            at=self.now(),
             databases=judge(
                 views,
-                self._settings.limits,
-                estimator=self._settings.estimator,
+                self.settings.limits,
+                estimator=self.settings.estimator,
                 rates=self._rates,
             ),
-            estimator=str(self._settings.estimator),
+            estimator=str(self.settings.estimator),
         )
 
     def _away(self, why: str, asked: float) -> Picture:
@@ -472,10 +459,10 @@ class Sampler:
         known = self._last or self._picture({})
         # Rates over the outage would be shown as of its last second.
         self._before = self._rates = None
-        return replace(known, away=why, since=self._clock() - (since or asked))
+        return replace(known, away=why, since=self.clock() - (since or asked))
 
     def _measure(self, views: Mapping[str, View]) -> None:
-        now, totals = self._clock(), totalled(views)
+        now, totals = self.clock(), totalled(views)
         if self._before is None:
             self._before = (now, totals)
             return

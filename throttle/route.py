@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
@@ -24,20 +25,19 @@ LONGEST_TENANT = 100
 """Characters of a tenant's name; what is longer is cut."""
 
 
+@dataclass(eq=False, repr=False)
 class Route:
     """Asks a task's option `throttle`, then the user's function."""
 
-    def __init__(
-        self,
-        function: RouteFunction | None,
-        databases: Collection[str],
-        once: OnceAMinute | None = None,
-    ) -> None:
-        self._function = function
-        self.asks = function is not None
+    function: RouteFunction | None
+    databases: Collection[str]
+    once: OnceAMinute | None = None
+
+    def __post_init__(self) -> None:
+        self.asks = self.function is not None
         """Whether tasks without an option may have a target, too."""
-        self._databases = frozenset(databases)
-        self._once = once or OnceAMinute(logger, prefix="throttle: ")
+        self._databases = frozenset(self.databases)
+        self._once = self.once or OnceAMinute(logger, prefix="throttle: ")
         self.failures = 0
         """Tasks that were let through because the route failed."""
 
@@ -53,12 +53,12 @@ class Route:
         """Return where the task's traffic goes; None: through, at once."""
         answer = option
         if answer is None:
-            if self._function is None:
+            if self.function is None:
                 return None
             answer = self._once.call(
                 f"the route of {task}",
                 FAILED,
-                self._function,
+                self.function,
                 task,
                 args,
                 kwargs,

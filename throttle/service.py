@@ -32,20 +32,19 @@ from typing import Any
 
 from tornado.web import Application, RequestHandler
 
+from celery_pecker.kernel.clock import monotonic, new_tag
 from celery_pecker.surfaces.service import page
 from celery_pecker.surfaces.service.listener import Listener, Port
 from celery_pecker.surfaces.service.threads import InFlight, LastAnswer, Threads
-from throttle.clock import Monotonic, monotonic, new_id
 from throttle.errors import Misconfigured, StoreUnavailable, ThrottleError
 from throttle.limits import IDLE, quota, quota_without_answer
 from throttle.model import (
     NOTHING,
     TICK,
+    UNSEEN,
     Admission,
     Amount,
-    Estimator,
     Limit,
-    Seen,
     Store,
     View,
 )
@@ -106,11 +105,6 @@ class Cycles:
         return quota_without_answer(self.limit.policy, self._last)
 
 
-NONE = dict.fromkeys(Estimator, NOTHING)
-UNSEEN = View(seen=Seen(traffic=NONE, outside=NONE), holders={})
-"""A database of which nothing was reported lately."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceState:
     """One service."""
@@ -121,7 +115,6 @@ class ServiceState:
     last_look: LastAnswer[Mapping[str, View]]
     """At most a tick old."""
     cycles: Mapping[str, Cycles]
-    clock: Monotonic
     in_flight: InFlight = field(default_factory=InFlight)
 
     async def traffic(self, name: str) -> tuple[Amount | None, float]:
@@ -260,7 +253,7 @@ class Admit(PostHandler):
             raise Unknown(message)
         cost = fields.number("cost", body.get("cost", 1), most=IDLE)
         traffic, factor = await self.state.traffic(cycles.limit.database)
-        admission = cycles.admit(cost, self.state.clock(), traffic, factor)
+        admission = cycles.admit(cost, monotonic(), traffic, factor)
         left = admission.remaining
         return {
             "admitted": admission.admitted,
@@ -355,7 +348,7 @@ class GateService:
         state: ServiceState = self._app.settings["state"]
         self._port = Port(self._app, self._listener, state.in_flight)
         # It may reach what workers may not: it is a candidate too
-        self._watching = start(self._settings, self._store, new_id())
+        self._watching = start(self._settings, self._store, new_tag())
         return self._port.url
 
     async def close(self) -> None:
@@ -387,9 +380,7 @@ class Crowded(StoreUnavailable):
     """Too many questions at once: this one was not asked."""
 
 
-def make_app(
-    settings: Settings, store: Store, *, clock: Monotonic = monotonic
-) -> Application:
+def make_app(settings: Settings, store: Store) -> Application:
     """Return the service; it asks the store on threads of its own.
 
     Raises Misconfigured without a token: each request needs it.
@@ -400,14 +391,13 @@ def make_app(
             " service, for instance 32 random letters"
         )
         raise Misconfigured(message)
-    lane = Threads(wait=WAIT, refusal=Crowded, clock=clock)
+    lane = Threads(wait=WAIT, refusal=Crowded)
     state = ServiceState(
         settings=settings,
         store=store,
         lane=lane,
-        last_look=LastAnswer(partial(lane.run, store.look), interval=TICK, clock=clock),
+        last_look=LastAnswer(partial(lane.run, store.look), interval=TICK),
         cycles={name: Cycles(limit) for name, limit in settings.limits.items()},
-        clock=clock,
     )
     arguments = {"state": state}
     return Application(

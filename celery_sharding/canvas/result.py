@@ -181,11 +181,11 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
 
     def pause(self) -> None:
         """Pause the job: begin no further item; items that run end."""
-        flow.pause(self.app, self.ledger, self._named)
+        self.ledger.control.pause(self._named)
 
     def resume(self) -> None:
         """Resume the job where it was paused."""
-        flow.resume(self.app, self.ledger, self._named)
+        self._advance(self.ledger.control.resume(self._named))
 
     def cancel(self) -> None:
         """Cancel the job: begin no further item, and end in state REVOKED."""
@@ -198,25 +198,29 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
     def retry_failed(self) -> int:
         """Rerun the failed items of an ended job, then Post; return how many."""
         self._settle()
-        count = flow.retry_failed(self.app, self.ledger, self._named)
-        self._repeated = True
-        return count
+        return self._reopened(self.ledger.control.retry_failed(self._named))
 
     def rerun(self, shards: Sequence[int]) -> int:
         """Rerun those shards of an ended job, then Post; return how many items."""
         self._settle()
-        count = flow.rerun(self.app, self.ledger, self._named, shards)
+        return self._reopened(self.ledger.control.rerun(self._named, shards))
+
+    def _reopened(self, items: int) -> int:
+        self._advance(self.ledger.reading.job(self._named).job)
         self._repeated = True
-        return count
+        return items
+
+    def _advance(self, job: int) -> None:
+        flow.advance_job(self.app, self.ledger, job)
 
     def set(
         self, *, concurrency: int | None = None, max_failed: int | str | None = None
     ) -> Self:
         """Change how the job runs, while it runs; what is None stays as it is."""
-        if concurrency is not None:
-            flow.set_concurrency(self.app, self.ledger, self._named, concurrency)
-        if max_failed is not None:
-            flow.set_options(self.app, self.ledger, self._named, max_failed=max_failed)
+        asked = {"concurrency": concurrency, "max_failed": max_failed}
+        changes = {name: one for name, one in asked.items() if one is not None}
+        if changes:
+            self._advance(self.ledger.control.options(self._named, **changes))
         return self
 
     @property

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from inspect import signature as signature_of
-from typing import Any, Protocol
+from typing import Any
 
+from celery import Task
 from kombu.exceptions import OperationalError
 
 from celery_pecker import deadline
@@ -36,27 +37,16 @@ LONGEST_KEY = 1_000
 """Characters."""
 
 
-class Called(Protocol):
-    """What a call needs of the sharded task that is called."""
+class Called(Task):  # type: ignore[type-arg]  # generic in the stubs only
+    """A sharded task, as far as calling it goes."""
 
-    name: str
+    abstract = True
     processor: Processor
-
-    @property
-    def app(self) -> Any:
-        """The app, by Celery's name."""
-
-    @property
-    def request(self) -> Any:
-        """The request of the task that runs now, by Celery's name."""
 
     def options_of(self, kwargs: Mapping[str, Any]) -> Options:
         """Return how a call with those arguments is to run."""
-        ...
-
-    def AsyncResult(self, task_id: str, **options: Any) -> Any:  # noqa: N802  # Celery's
-        """Return the result of the job of that task id."""
-        ...
+        del kwargs
+        return self.processor.options
 
 
 def check(

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
-from celery import Celery, Task
+from celery import Celery
 from celery.canvas import Signature
 from celery.exceptions import Ignore
 from kombu.utils.json import dumps
@@ -25,6 +25,7 @@ from celery_sharding.canvas.inline import joined, to_be_listed
 from celery_sharding.canvas.result import ShardedResult
 from celery_sharding.canvas.sending import (
     REFUSED,
+    Called,
     Sender,
     as_refused,
     recorded,
@@ -39,7 +40,7 @@ from celery_sharding.messages import OPTIONS, RUN, SENT_BY, from_request
 from celery_sharding.model import Options
 from celery_sharding.plan.arguments import HEADER, split
 from celery_sharding.policies import applied, difference
-from celery_sharding.processor import Processor, check_code
+from celery_sharding.processor import check_code
 from celery_sharding.runner.shard_worker import executor_of
 
 ONE = "pecker"
@@ -121,7 +122,7 @@ LATER = 2.0
 """Seconds until a message that found no database is delivered anew."""
 
 
-class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
+class ShardedTask(Called):
     """A task that is called as any other, and runs as a sharded job.
 
     What `run` does is to look at the ledger for what is next: to plan the job, to run
@@ -136,7 +137,6 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
     reject_on_worker_lost = True
     max_retries = None
     """Messages that found no database are sent anew until there is one."""
-    processor: Processor
     delay_on_commit: Callable[..., None]
     """Under Django: `delay`, once the transaction around has been committed."""
     apply_async_on_commit: Callable[..., None]
@@ -167,13 +167,6 @@ class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs only
             return function
 
         return decorate
-
-    def options_of(self, kwargs: Mapping[str, Any]) -> Options:
-        """Return how a call with those arguments is to run."""
-        del kwargs
-        return self.processor.options
-
-    # How it is called
 
     def signature(self, args: Any = None, *rest: Any, **options: Any) -> Any:
         """Return a signature; if its first argument has items, they are kept there."""

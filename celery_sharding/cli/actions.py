@@ -64,6 +64,6 @@ def rerun(context: Context, *, task_id: str, shards: tuple[int, ...]) -> None:
 @acting("sharding concurrency", "task_id", "number")
 def concurrency(context: Context, *, task_id: str, number: int) -> None:
     """Let at most so many shards of a job run at once, from now on."""
-    context.ledger.control.concurrency(task_id, number)
+    context.ledger.control.options(task_id, concurrency=number)
     if not context.print_json({"task_id": task_id, "concurrency": number}):
         click.echo(f"at most {number:,} shards of {task_id} run at once")

@@ -1,7 +1,7 @@
 """What follows when something happened to a job: called by any process, at any time.
 
     `advance_job`  expired holds end, the next layer opens, messages are sent
-    `pause` …      what users do to a job, and what follows at once
+    `cancel` …     what ends a job early, and what follows at once
     `serving`      which workers a job's shards may be dealt to
     ``progress``   progress goes to the result backend, and Notify is called
     ``outcomes``   an outcome as Celery has it; a cancelled job is reported to Celery
@@ -158,17 +158,6 @@ def _send(app: Any, ledger: Ledger, one: Outgoing) -> None:
 # What users do to a job, and what follows at once: the sweeper need not come first.
 
 
-def pause(app: Any, ledger: Ledger, task_id: str) -> None:
-    """Begin no further item of the job; items that run go on to their end."""
-    del app
-    ledger.control.pause(task_id)
-
-
-def resume(app: Any, ledger: Ledger, task_id: str) -> None:
-    """Resume a paused job."""
-    advance_job(app, ledger, ledger.control.resume(task_id))
-
-
 def cancel(app: Any, ledger: Ledger, task_id: str) -> None:
     """End the job as cancelled; what runs stops at its next item."""
     advance_job(app, ledger, ledger.control.cancel(task_id))
@@ -199,27 +188,3 @@ def fail(
     if failed:
         advance_job(app, ledger, job)
     return failed
-
-
-def set_concurrency(app: Any, ledger: Ledger, task_id: str, most: int) -> None:
-    """Run at most so many shards of the job at once."""
-    advance_job(app, ledger, ledger.control.concurrency(task_id, most))
-
-
-def set_options(app: Any, ledger: Ledger, task_id: str, **changes: Any) -> None:
-    """Change options of the job, for what is begun from now on."""
-    advance_job(app, ledger, ledger.control.options(task_id, **changes))
-
-
-def retry_failed(app: Any, ledger: Ledger, task_id: str) -> int:
-    """Rerun what did not succeed of an ended job; return how many items."""
-    job, items = ledger.control.retry(task_id)
-    advance_job(app, ledger, job)
-    return items
-
-
-def rerun(app: Any, ledger: Ledger, task_id: str, shards: Sequence[int]) -> int:
-    """Rerun those shards of an ended job, whole; return how many items."""
-    job, items = ledger.control.repeat(task_id, shards)
-    advance_job(app, ledger, job)
-    return items

@@ -23,8 +23,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from celery_pecker.kernel.database import Database
@@ -110,29 +109,25 @@ PACKAGE = "celery_sharding"
 class Ledger:
     """All repositories over one connection. Not for two threads at once."""
 
-    def __init__(
-        self, database: Database, now: Callable[[], datetime | None] = lambda: None
-    ) -> None:
-        """Open the ledger; ``now``: tests' own time, None for the database's clock."""
+    def __init__(self, database: Database) -> None:
         self.database = database
-        self.now = now
-        self.submissions = Submissions(database, now)
+        self.submissions = Submissions(database)
         """Calls, and the items that they brought."""
-        self.plans = Plans(database, now)
+        self.plans = Plans(database)
         """Plans, and the leases of their planners."""
-        self.placements = Placements(database, now)
+        self.placements = Placements(database)
         """Shards that belong to workers."""
-        self.tickets = Tickets(database, now)
+        self.tickets = Tickets(database)
         """Rights to run shards of a job."""
-        self.shards = Shards(database, now)
+        self.shards = Shards(database)
         """What is claimed, and how far it is."""
-        self.outcomes = JobOutcomes(database, now)
+        self.outcomes = JobOutcomes(database)
         """Closing of layers and jobs, Post, and what to report to Celery."""
-        self.control = Control(database, now)
+        self.control = Control(database)
         """What users may do to a job."""
-        self.reading = Reading(database, now)
+        self.reading = Reading(database)
         """How things stand."""
-        self.upkeep = Upkeep(database, now)
+        self.upkeep = Upkeep(database)
         """What a dead process left, live executors, and the purge."""
 
     def close(self) -> None:

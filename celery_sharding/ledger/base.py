@@ -1,11 +1,10 @@
-"""What every repository of the ledger has: a database, tests' own time, leases."""
+"""What every repository of the ledger has: a database, leases."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Self, TypeVar
 
 from kombu.utils.json import dumps
@@ -44,20 +43,14 @@ def record(of: Callable[..., R], **others: object) -> Callable[..., R]:
 class Repository:
     """Runs the statements of one room of the ledger."""
 
-    def __init__(
-        self, database: Database, now: Callable[[], datetime | None] = lambda: None
-    ) -> None:
-        """Take the database; ``now`` is None where the database's clock counts."""
+    def __init__(self, database: Database) -> None:
         self.database = database
-        self.now = now
-
-    def _run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of a statement; tests pass their own time."""
-        return self.database.run(label, now=self.now(), **params)
+        self._run, self._run_one = database.run, database.run_one
+        self._change, self._change_one = database.change, database.change_one
 
     def _read(self, of: Callable[..., R], label: str, **params: object) -> list[R]:
         """Return what is made of each row, of its columns by name; see `record`."""
-        return [*self.database.read(of, label, now=self.now(), **params)]
+        return [*self.database.read(of, label, **params)]
 
     def _read_one(self, of: Callable[..., R], label: str, **params: object) -> R | None:
         """Return what is made of the row that there is at most; None for none."""
@@ -67,18 +60,6 @@ class Repository:
     def _numbers(self, label: str, **params: object) -> list[int]:
         """Return the one column of a statement's rows."""
         return [row[0] for row in self._run(label, **params)]
-
-    def _change(self, label: str, **params: object) -> int:
-        """Return how many rows a statement changed."""
-        return self.database.change(label, now=self.now(), **params)
-
-    def _run_one(self, label: str, **params: object) -> tuple[Any, ...] | None:
-        """Return the row of a statement that writes one at most; None for none."""
-        return self.database.run_one(label, now=self.now(), **params)
-
-    def _change_one(self, label: str, **params: object) -> bool:
-        """Change one row; return False for none."""
-        return self.database.change_one(label, now=self.now(), **params)
 
     def _renew(self, job: int, epoch: int, lease: float, *stages: str) -> bool:
         """Renew the lease on one of these stages; return whether it still stands."""

@@ -30,10 +30,6 @@ STATEMENT_TIMEOUT = 60.0
 class _Nothing(Exception):
     """Nothing is to be rerun: the transaction is undone, the job stays."""
 
-    def __init__(self, job: int) -> None:
-        super().__init__(job)
-        self.job = job
-
 
 class Reopening(Repository):
     """Ended jobs get one more run."""
@@ -45,7 +41,11 @@ class Reopening(Repository):
         were. Where all succeeded: nothing, or Post alone if that is what failed, or
         PreProcess. Raises JobNotFound, WrongStage.
         """
-        return self.retry(task_id)[1]
+        try:
+            with self.database.transaction(timeout=STATEMENT_TIMEOUT):
+                return self._retry(task_id)
+        except _Nothing:
+            return 0
 
     def rerun(self, task_id: str, shards: Sequence[int]) -> int:
         """Reopen those shards of an ended job, whole; return how many items.
@@ -54,37 +54,6 @@ class Reopening(Repository):
         had not ended when the job did run too. Raises JobNotFound, InstanceNotFound,
         WrongStage.
         """
-        return self.repeat(task_id, shards)[1]
-
-    def retry(self, task_id: str) -> tuple[int, int]:
-        """Reopen as `retry_failed` does; return the job's number, too."""
-        try:
-            with self.database.transaction(timeout=STATEMENT_TIMEOUT):
-                return self._retry(task_id)
-        except _Nothing as nothing:
-            return nothing.job, 0
-
-    def _retry(self, task_id: str) -> tuple[int, int]:
-        job, outcome, planned, most = self._reopened(task_id)
-        if not planned:
-            self._change_one("restart_job", job=job, stage=Stage.SUBMITTED.value)
-            return job, 0
-        Tickets(self.database, self.now).end_all_holds(job)
-        whole = [row[0] for row in self._run("whole_failures", job=job)]
-        if whole:
-            self._restart(job, whole)
-        self._change("resume_shards", job=job)
-        self._change("repeat_failures", job=job, most=most)
-        self._change("forget_errors", job=job, origins=None)
-        items = self._counted(job)
-        if not items and outcome is Outcome.SUCCEEDED:
-            raise _Nothing(job)
-        if not items:
-            self._change_one("restart_job", job=job, stage=Stage.POSTING.value)
-        return job, items
-
-    def repeat(self, task_id: str, shards: Sequence[int]) -> tuple[int, int]:
-        """Reopen as `rerun` does; return the job's number, too."""
         with self.database.transaction(timeout=STATEMENT_TIMEOUT):
             job, _, _, _ = self._reopened(task_id)
             asked = [one for one in shards if _number(one)]
@@ -96,9 +65,28 @@ class Reopening(Repository):
                 message = f"the job {task_id} has no shard {which}"
                 raise InstanceNotFound(message)
             origins = sorted({*origin_of.values()})
-            Tickets(self.database, self.now).end_all_holds(job)
+            Tickets(self.database).end_all_holds(job)
             self._restart(job, origins)
-            return job, self._counted(job)
+            return self._counted(job)
+
+    def _retry(self, task_id: str) -> int:
+        job, outcome, planned, most = self._reopened(task_id)
+        if not planned:
+            self._change_one("restart_job", job=job, stage=Stage.SUBMITTED.value)
+            return 0
+        Tickets(self.database).end_all_holds(job)
+        whole = [row[0] for row in self._run("whole_failures", job=job)]
+        if whole:
+            self._restart(job, whole)
+        self._change("resume_shards", job=job)
+        self._change("repeat_failures", job=job, most=most)
+        self._change("forget_errors", job=job, origins=None)
+        items = self._counted(job)
+        if not items and outcome is Outcome.SUCCEEDED:
+            raise _Nothing
+        if not items:
+            self._change_one("restart_job", job=job, stage=Stage.POSTING.value)
+        return items
 
     def _restart(self, job: int, origins: list[int]) -> None:
         """Reset these shards, and what hangs on them, to how they were planned."""
@@ -196,13 +184,9 @@ class Control(Reopening):
     def cancel(self, task_id: str) -> int:
         """Decide the job as cancelled; nothing of it is begun."""
         job = self._job(task_id)
-        if not JobOutcomes(self.database, self.now).decide(job, Outcome.CANCELLED):
+        if not JobOutcomes(self.database).decide(job, Outcome.CANCELLED):
             raise self._refusal(task_id, "cancelled", OPEN)
         return job
-
-    def concurrency(self, task_id: str, most: int) -> int:
-        """Set how many shards of the job run at once, at most."""
-        return self.options(task_id, concurrency=most)
 
     def options(self, task_id: str, **changes: Any) -> int:
         """Change options of the job; they hold for what is begun from now on.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from celery_pecker.kernel.clock import monotonic
@@ -59,15 +58,9 @@ ANY: Mapping[str, object] = {
 class Reading(Repository):
     """Questions to the ledger that change nothing."""
 
-    def __init__(
-        self,
-        database: Database,
-        now: Callable[[], datetime | None] = lambda: None,
-        *,
-        waits: float = 0.0,
-    ) -> None:
+    def __init__(self, database: Database, *, waits: float = 0.0) -> None:
         """Take the database; retry an unanswered query for ``waits`` seconds."""
-        super().__init__(database, now)
+        super().__init__(database)
         self._waits = waits
 
     def _read(self, of: Callable[..., R], label: str, **params: object) -> list[R]:

@@ -9,6 +9,7 @@ Steps of many shards are written as the columns of one statement.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
 import psycopg
 
@@ -70,6 +71,13 @@ def _results(steps: Sequence[Step]) -> dict[str, object]:
     }
 
 
+FAILURE = [one.name for one in fields(Failure)]
+
+
+def _stored(value: object) -> object:
+    return storable(value) if isinstance(value, str) else value
+
+
 def _failures(steps: Sequence[Step]) -> dict[str, object]:
     # The last word on an item counts; two in one statement would be refused.
     last: dict[tuple[int, int], tuple[int, Failure]] = {
@@ -77,21 +85,12 @@ def _failures(steps: Sequence[Step]) -> dict[str, object]:
         for step in steps
         for failure in step.failures
     }
-    failures = [failure for _, failure in last.values()]
     return {
         "error_steps": [shard for shard, _ in last.values()],
-        "error_origins": [failure.origin for failure in failures],
-        "error_places": [failure.place for failure in failures],
-        "error_shards": [failure.shard for failure in failures],
-        "error_layers": [failure.layer for failure in failures],
-        "error_codes": [int(failure.code) for failure in failures],
-        "error_attempts": [failure.attempt for failure in failures],
-        "error_types": [storable(failure.type) for failure in failures],
-        "error_messages": [storable(failure.message) for failure in failures],
-        "error_tracebacks": [
-            failure.traceback and storable(failure.traceback) for failure in failures
-        ],
-        "error_items": [failure.item for failure in failures],
+        **{
+            f"error_{name}s": [_stored(getattr(one, name)) for _, one in last.values()]
+            for name in FAILURE
+        },
     }
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 from threading import Event, RLock
 
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.lease import TrustWindow
+from celery_sharding import pace
 from celery_sharding.errors import DatabaseUnavailable
 from celery_sharding.ledger import Ledger
 from celery_sharding.model import Code, HoldReply, Shard, Stage, Step, Turn
@@ -32,34 +34,29 @@ PARTS = 3
 """Renewals in a lease: one may be lost, or come late."""
 
 
+@dataclass(eq=False, repr=False)
 class Holding:
     """A held ticket. It is the `StepWriter` of the shards that run under it."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        turn: Turn,
-        *,
-        executor: ShardWorker,
-        lease: float,
-        flush: float,
-        opened: float,
-    ) -> None:
-        """Take a ticket; ``opened``: the monotonic moment before it was asked for."""
-        self.hold = turn.hold
-        self.hostname = executor.hostname
-        self.lease = lease
+    ledger: Ledger
+    turn: Turn
+    executor: ShardWorker
+    lease: float
+    opened: float
+    """The monotonic moment before the ticket was asked for."""
+
+    def __post_init__(self) -> None:
+        self.hold = self.turn.hold
+        self.hostname = self.executor.hostname
         self.turning = RLock()
         """Held while a thread writes, or decides that another writes no more."""
         self.away = False
         """Whether the items of a shard are in a store that does not answer."""
-        self.stop: Stop | None = Stop.SHUTDOWN if executor.stopping else None
+        self.stop: Stop | None = Stop.SHUTDOWN if self.executor.stopping else None
         """Of the last reply: why no item is to be begun, or None."""
-        self._ledger = ledger
-        self._executor = executor
-        self._flush = flush
-        self._due = opened + flush
-        self._trust = TrustWindow(opened=opened, seconds=lease)
+        self._flush = min(pace.FLUSH, self.lease / 2)
+        self._due = self.opened + self._flush
+        self._trust = TrustWindow(opened=self.opened, seconds=self.lease)
         self._kept: list[Step] = []
         self._bytes = 0
         self._waiting = Event()
@@ -101,7 +98,7 @@ class Holding:
                     self._lose("its lease was over before it could write")
                     break
                 try:
-                    reply = self._ledger.shards.write(
+                    reply = self.ledger.shards.write(
                         self.hold, self._kept, lease=self.lease
                     )
                 except DatabaseUnavailable as error:
@@ -141,7 +138,7 @@ class Holding:
         if not self._behind:
             return None
         record = self._behind.pop(0)
-        self._executor.take_up(self.hold.job, record.shard)
+        self.executor.take_up(self.hold.job, record.shard)
         return record
 
     def put_back(self, record: Shard) -> None:
@@ -182,7 +179,7 @@ class Holding:
             self.stop = Stop.PAUSED
         elif self.hold.ticket > reply.concurrency:
             self.stop = Stop.CROWDED
-        elif self._executor.stopping or ended_by_signal():
+        elif self.executor.stopping or ended_by_signal():
             self.stop = Stop.SHUTDOWN
         else:
             # what was paused for a moment goes on

@@ -117,34 +117,30 @@ class Known:
     """Whether it is known how many items there are."""
 
 
+@dataclass(eq=False, repr=False)
 class ResultBuffer:
     """Collects results and failures, and makes steps of them."""
 
-    def __init__(
-        self,
-        record: Shard,
-        items: Sequence[Any],
-        known: Known,
-        *,
-        retried: bool = False,
-    ) -> None:
-        """Begin with nothing. ``retried``: whether what fails is retried."""
-        self._record = record
-        self._items = items
-        self._counted = known.counted
-        self._repeats = record.origin != record.shard
-        self._retried = retried
-        self._cursor = min(record.cursor, len(items))
-        self._done, self._failed = record.done, record.failed
-        self._returned = record.returned
-        self._bad = {*known.failed}
+    record: Shard
+    items: Sequence[Any]
+    known: Known
+    retried: bool = False
+    """Whether what fails is retried."""
+
+    def __post_init__(self) -> None:
+        self._counted = self.known.counted
+        self._repeats = self.record.origin != self.record.shard
+        self._cursor = min(self.record.cursor, len(self.items))
+        self._done, self._failed = self.record.done, self.record.failed
+        self._returned = self.record.returned
+        self._bad = {*self.known.failed}
         """Places of items that did not end well, in this process or an earlier one."""
         self._forget = False
         self._ends = self._cursor
         self._failures: list[Failure] = []
         self._amiss: set[int] = set()
         """Items since the last step that did not end well."""
-        self._retries = [*known.retry]
+        self._retries = [*self.known.retry]
         """Places that are to be retried once the shard has ended."""
         self.results: list[tuple[int, Any]] = []
         """(index of the item that was in hand, value)."""
@@ -175,7 +171,7 @@ class ResultBuffer:
 
         False: it is not known which those are.
         """
-        places = [self._record.place(index) for index in range(cursor)]
+        places = [self.record.place(index) for index in range(cursor)]
         well = [place for place in places if place not in self._bad]
         if len(well) != self._well(cursor):
             return False
@@ -216,7 +212,7 @@ class ResultBuffer:
     def put_off(self, index: int) -> None:
         """Put off an item that was not begun; it will be retried."""
         self._amiss.add(index)
-        self._retries.append(self._record.place(index))
+        self._retries.append(self.record.place(index))
 
     def fail_whole(self, failure: Failure) -> None:
         """Fail the shard as a whole."""
@@ -256,15 +252,15 @@ class ResultBuffer:
         mended: tuple[tuple[int, int], ...] = ()
         if self._repeats:
             mended = tuple(
-                (self._record.origin, self._record.place(index))
+                (self.record.origin, self.record.place(index))
                 for index in since
                 if index not in self._amiss
             )
         if ended:
             # what it never reached failed with it
-            self._failed += len(self._items) - cursor
+            self._failed += len(self.items) - cursor
         step = Step(
-            shard=self._record.shard,
+            shard=self.record.shard,
             cursor=cursor,
             ahead=ahead,
             done=self._done,
@@ -277,7 +273,7 @@ class ResultBuffer:
             mended=mended,
             retry=(tuple(self._retries), delay) if ended and self._retries else None,
             forget=self._forget,
-            count=None if self._counted else len(self._items),
+            count=None if self._counted else len(self.items),
         )
         self._cursor = cursor
         self._failures = []
@@ -305,15 +301,15 @@ class ResultBuffer:
     def _unfit(self, index: int, error: ItemNotSerializable) -> None:
         """Fail the item whose result it was, or the shard where that has ended."""
         if not self._cursor <= index < self._ends or index in self._amiss:
-            self._failures.append(of_shard(self._record, error))
+            self._failures.append(of_shard(self.record, error))
             return
-        item = self._items[index]
-        failure = of_item(self._record, index, item, error)
-        self.fail(index, failure, retry=self._retried)
+        item = self.items[index]
+        failure = of_item(self.record, index, item, error)
+        self.fail(index, failure, retry=self.retried)
 
     def _result(self, value: Any) -> bytes | None:
         try:
             return encode(value, what="what the processor returned")
         except ItemNotSerializable as error:
-            self._failures.append(of_shard(self._record, error))
+            self._failures.append(of_shard(self.record, error))
             return None

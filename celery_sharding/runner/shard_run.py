@@ -20,6 +20,7 @@ whatever the cursor says: `take_back`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -140,40 +141,36 @@ NO_ITEM = (
 HANGS = "it took longer than it may, and could not be interrupted"
 
 
+@dataclass(eq=False, repr=False)
 class ShardRun:
     """Gives a shard's items, and keeps what comes of them until it is written."""
 
-    def __init__(
-        self,
-        record: Shard,
-        items: Sequence[Any],
-        *,
-        work: Work,
-        writer: StepWriter,
-        known: Known = NOTHING,
-    ) -> None:
-        """Begin at the record's cursor."""
-        self.record = record
-        self.items = items
-        self.work = work
-        self.writer = writer
-        self.count = len(items)
-        self._cursor = self.at = min(record.cursor, self.count)
+    record: Shard
+    items: Sequence[Any]
+    work: Work
+    writer: StepWriter
+    known: Known = NOTHING
+
+    def __post_init__(self) -> None:
+        self.count = len(self.items)
+        self._cursor = self.at = min(self.record.cursor, self.count)
         """How many items have ended, and how many were given."""
         self._stop: Stop | None = None
-        self.limits = Limits(work, record)
-        self.policy = policy_of(work.options)
-        self._retries = Retries(self.policy, record.attempt)
+        self.limits = Limits(self.work, self.record)
+        self.policy = policy_of(self.work.options)
+        self._retries = Retries(self.policy, self.record.attempt)
         self.retried = self._retries.allowed
-        self.buffer = ResultBuffer(record, items, known, retried=self.retried)
+        self.buffer = ResultBuffer(
+            self.record, self.items, self.known, retried=self.retried
+        )
         self.window = Window(
             cursor=self._cursor,
-            ahead=record.ahead,
-            deaths=record.deaths,
+            ahead=self.record.ahead,
+            deaths=self.record.deaths,
             count=self.count,
         )
         self._pace = (monotonic(), self._cursor)
-        self.batch = work.options.batch
+        self.batch = self.work.options.batch
         self._began, self._intact = self._cursor, True
         """Where the call in hand began, and whether those before it had returned."""
         self._end = self.count
@@ -181,7 +178,7 @@ class ShardRun:
         self._unreadable = [
             index
             for index in range(self._cursor, self.count)
-            if isinstance(items[index], Unreadable)
+            if isinstance(self.items[index], Unreadable)
         ]
         self._failing: dict[int, tuple[BaseException | str, Code]] = {}
         """Items that were given and have failed, and not yet ended."""

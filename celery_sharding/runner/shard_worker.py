@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import socket
+from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -29,26 +30,21 @@ whatever it held is suspected if it dies."""
 SIZE = WORD + PLACES * IN_HAND.size
 
 
+@dataclass(eq=False, repr=False)
 class ShardWorker:
     """A worker, as its processes and threads see it."""
 
-    def __init__(
-        self,
-        hostname: str,
-        pool: str = "",
-        *,
-        limited: bool = False,
-        memory: mmap.mmap | None = None,
-    ) -> None:
-        """Make it before the pool forks: its children share the memory."""
-        self.hostname = hostname
-        self.pool = pool
-        """Celery's word for it: how code is interrupted."""
-        self.limited = limited
-        """Whether the worker ends tasks that take long."""
-        memory = memory or shared_memory.make(SIZE)
-        self._stopping = memoryview(memory)[:WORD]
-        self._in_hand = memoryview(memory)[WORD:SIZE]
+    hostname: str
+    pool: str = ""
+    """Celery's word for it: how code is interrupted."""
+    limited: bool = False
+    """Whether the worker ends tasks that take long."""
+    memory: mmap.mmap | None = None
+    """Which its children share: made before the pool forks; None: it is made here."""
+
+    def __post_init__(self) -> None:
+        shared = memoryview(self.memory or shared_memory.make(SIZE))
+        self._stopping, self._in_hand = shared[:WORD], shared[WORD:SIZE]
         self._life = (0, "")
 
     @property

@@ -139,7 +139,6 @@ class Runner:
             turn,
             executor=executor,
             lease=lease,
-            flush=min(pace.FLUSH, lease / 2),
             opened=opened,
         )
         part = Slice(

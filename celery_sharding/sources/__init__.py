@@ -12,6 +12,7 @@ read         the items of a part, from its reference
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, TypeVar
 
 from celery_sharding.errors import Misconfigured
@@ -22,6 +23,7 @@ from celery_sharding.sources.query import Query
 __all__ = ["KEYS", "MARK", "File", "Query", "Sizes", "Source", "Unreadable"]
 
 
+@dataclass(eq=False, repr=False)
 class KeyRange(Source):
     """Every whole number from the first to the last, both included.
 
@@ -30,16 +32,17 @@ class KeyRange(Source):
 
     kind: ClassVar[str] = "keys"
 
-    def __init__(self, first: int, last: int) -> None:
-        for name, value in (("first", first), ("last", last)):
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
             if isinstance(value, bool) or not isinstance(value, int):
                 message = f"KeyRange: {name} must be a whole number, not {value!r}"
                 raise Misconfigured(message)
-        if last < first - 1:
-            message = f"KeyRange: last ({last}) is before first ({first})"
+        if self.last < self.first - 1:
+            message = f"KeyRange: last ({self.last}) is before first ({self.first})"
             raise Misconfigured(message)
-        self.first = first
-        self.last = last
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -51,7 +54,7 @@ class KeyRange(Source):
 
     def as_json(self) -> dict[str, Any]:
         """Return its first and its last."""
-        return {"first": self.first, "last": self.last}
+        return asdict(self)
 
     def parts(
         self, sizes: Sizes, conf: Mapping[str, Any]

@@ -11,6 +11,7 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, asdict, dataclass
 from itertools import islice
 from typing import IO, Any, ClassVar, Literal, get_args
 
@@ -114,6 +115,7 @@ Format = Literal["lines", "jsonl", "csv"]
 BOM = b"\xef\xbb\xbf"
 
 
+@dataclass(eq=False, repr=False)
 class File(Source):
     """Records of a text file: lines, JSON lines, or CSV records as dicts by its header.
 
@@ -125,26 +127,22 @@ class File(Source):
 
     kind: ClassVar[str] = "file"
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        format: Format = "lines",  # noqa: A002  # what it is called everywhere
-        encoding: str = "utf-8",
-        delimiter: str = ",",
-    ) -> None:
-        if format not in get_args(Format):
+    path: str | os.PathLike[str]
+    _: KW_ONLY
+    format: Format = "lines"
+    encoding: str = "utf-8"
+    delimiter: str = ","
+
+    def __post_init__(self) -> None:
+        if self.format not in get_args(Format):
             allowed = ", ".join(get_args(Format))
-            message = f"File: format must be one of {allowed}, not {format!r}"
+            message = f"File: format must be one of {allowed}, not {self.format!r}"
             raise Misconfigured(message)
-        _check_encoding(encoding)
-        if len(delimiter) != 1:
-            message = f"File: delimiter must be one character, not {delimiter!r}"
+        _check_encoding(self.encoding)
+        if len(self.delimiter) != 1:
+            message = f"File: delimiter must be one character, not {self.delimiter!r}"
             raise Misconfigured(message)
-        self.path = os.fspath(path)
-        self.format: Format = format
-        self.encoding = encoding
-        self.delimiter = delimiter
+        self.path = os.fspath(self.path)
 
     def __repr__(self) -> str:
         """Return how it was made."""
@@ -152,12 +150,7 @@ class File(Source):
 
     def as_json(self) -> dict[str, Any]:
         """Return its path, and how it is read."""
-        return {
-            "path": self.path,
-            "format": self.format,
-            "encoding": self.encoding,
-            "delimiter": self.delimiter,
-        }
+        return asdict(self)
 
     def parts(
         self, sizes: Sizes, conf: Mapping[str, Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, asdict, dataclass
 from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -138,6 +139,7 @@ GONE = "{source} has no row of the key {key!r} any more: it had when it was plan
 TWICE = "{source} has several rows of the key {key!r}: it had one when it was planned"
 
 
+@dataclass(eq=False, repr=False)
 class Query(Source):
     """Rows of a query, as dicts; of a query with one column, its values.
 
@@ -149,36 +151,29 @@ class Query(Source):
 
     kind: ClassVar[str] = "query"
 
-    def __init__(
-        self,
-        statement: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        key: str,
-        dsn: str = "pecker_dsn",
-        timeout: float = 60.0,
-    ) -> None:
-        """Describe the query; send nothing yet.
+    statement: str
+    """A select without a semicolon; ``%(name)s`` for parameters."""
+    params: Mapping[str, Any] | None = None
+    """Of the statement, as JSON; None: it has none, and ``%`` is itself."""
+    _: KW_ONLY
+    key: str
+    """The column that identifies a row: unique, never null."""
+    dsn: str = "pecker_dsn"
+    """The name of the app's setting that says where the database is."""
+    timeout: float = 60.0
+    """Seconds that each statement may take."""
 
-        Args:
-            statement: a select without a semicolon; ``%(name)s`` for parameters.
-            params: of the statement, as JSON; None: it has none, and ``%`` is itself.
-            key: the column that identifies a row: unique, never null.
-            dsn: name of the app's setting that says where the database is.
-            timeout: seconds that each statement may take.
-        """
-        for name, value in (("statement", statement), ("key", key), ("dsn", dsn)):
+    def __post_init__(self) -> None:
+        """Check it; send nothing yet."""
+        for name in ("statement", "key", "dsn"):
+            value: str = getattr(self, name)
             if not value.strip():
                 message = f"Query: {name} must be a text, not {value!r}"
                 raise Misconfigured(message)
-        if timeout <= 0:
-            message = f"Query: timeout must be above 0 seconds, not {timeout!r}"
+        if self.timeout <= 0:
+            message = f"Query: timeout must be above 0 seconds, not {self.timeout!r}"
             raise Misconfigured(message)
-        self.statement = statement
-        self.params = None if params is None else dict(params)
-        self.key = key
-        self.dsn = dsn
-        self.timeout = timeout
+        self.params = self.params and dict(self.params)
 
     def __repr__(self) -> str:
         """Return how it was made, without parameters: they may be secrets."""
@@ -186,13 +181,7 @@ class Query(Source):
 
     def as_json(self) -> dict[str, Any]:
         """Return what it was made of."""
-        return {
-            "statement": self.statement,
-            "params": self.params,
-            "key": self.key,
-            "dsn": self.dsn,
-            "timeout": self.timeout,
-        }
+        return asdict(self)
 
     def parts(
         self, sizes: Sizes, conf: Mapping[str, Any]

@@ -33,6 +33,7 @@ from celery_sharding.messages import RESENT, RUN, SENT_BY, from_request
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.process import holder_name
 from celery_sharding.processor import Processor
+from celery_sharding.runner.shard_worker import ShardWorker
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.stages import delivery, planning
 from celery_sharding.stages.delivery import delivered
@@ -44,7 +45,6 @@ from celery_sharding.stages.leases import (
     retrying,
 )
 from celery_sharding.stages.notifying import notify
-from celery_sharding.stages.planning import Worker
 
 __all__ = ["delivered", "headers_of", "notify"]
 
@@ -126,7 +126,7 @@ def _run(
 
 def _call(ledger: Ledger, processor: Processor, turn: StageLease) -> Any:
     assert processor.post_process is not None  # noqa: S101  # asked before
-    reading = Reading(ledger.database, ledger.now, waits=WAITS)
+    reading = Reading(ledger.database, waits=WAITS)
     return processor.post_process(
         turn.as_job(),
         reading.each_result(turn.task_id),
@@ -155,7 +155,7 @@ def run_stage(
     processor: Processor,
     request: Any,
     *,
-    worker: Worker | None = None,
+    worker: ShardWorker | None = None,
     begin: planning.Begin | None = None,
 ) -> Any:
     """Return what the job returns, or raise why it failed, for Celery's tracer.

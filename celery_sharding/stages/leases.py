@@ -12,6 +12,8 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf
 from typing import Any, Self, TypeVar
 
 from celery.exceptions import Ignore, Reject, Retry
@@ -30,6 +32,7 @@ SOON = 0.5
 """Seconds between two looks at whether the code is to end."""
 
 
+@dataclass(eq=False, repr=False)
 class LeaseRenewal:
     """Renews a lease until the block ends, or another has it.
 
@@ -38,25 +41,17 @@ class LeaseRenewal:
     the same at the same time.
     """
 
-    def __init__(
-        self,
-        app: Any,
-        lease: float,
-        renew: Callable[[Ledger], bool],
-        *,
-        stopping: Callable[[], bool] | None = None,
-        end: Callable[[], None] | None = None,
-    ) -> None:
-        """Keep a lease of that many seconds.
+    app: Any
+    lease: float
+    """Seconds."""
+    renew: Callable[[Ledger], bool]
+    """Renews the lease, with the ledger of another thread."""
+    stopping: Callable[[], bool] | None = None
+    end: Callable[[], None] | None = None
+    """Called once the lease is lost, or `stopping` says so: within half a second."""
 
-        ``renew`` renews the lease, with the ledger of another thread. ``end``
-        is called once the lease is lost, or ``stopping`` says so: within half a second.
-        """
-        self._app = app
-        self._every = lease / PARTS if end is None else min(lease / PARTS, SOON)
-        self._stopping = stopping
-        self._end = end
-        self._renew = renew
+    def __post_init__(self) -> None:
+        self._every = min(self.lease / PARTS, SOON if self.end else inf)
         self._failed = OnceAMinute(logger, prefix="sharding: ", level=logging.ERROR)
         self._over = threading.Event()
         self._lost = threading.Event()
@@ -82,22 +77,22 @@ class LeaseRenewal:
         self._thread.join()
 
     def _keep(self) -> None:
-        ledger = at(self._app, role="renewal")
+        ledger = at(self.app, role="renewal")
         try:
             while not self._over.wait(self._every) and not self.lost:
                 # A mistake ends no thread: a stage that runs would lose its lease.
                 self._failed.call("renewing a stage", None, self._ask, ledger)
                 over = self._lost.is_set()
-                if self._stopping is not None:
-                    over = over or self._stopping()
-                if over and self._end is not None:
-                    self._end()
+                if self.stopping is not None:
+                    over = over or self.stopping()
+                if over and self.end is not None:
+                    self.end()
         finally:
             ledger.close()
 
     def _ask(self, ledger: Ledger) -> None:
         try:
-            if not self._renew(ledger):
+            if not self.renew(ledger):
                 self._lost.set()
         except DatabaseUnavailable:
             return  # retried, for as long as the lease may stand

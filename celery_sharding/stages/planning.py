@@ -14,7 +14,8 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from celery_pecker import deadline
 from celery_pecker.deadline.budget import ENDLESS
@@ -32,6 +33,7 @@ from celery_sharding.plan import cut
 from celery_sharding.plan.arguments import join
 from celery_sharding.process import holder_name
 from celery_sharding.processor import Processor
+from celery_sharding.runner.shard_worker import ShardWorker
 from celery_sharding.settings import ShardingSettings
 from celery_sharding.spool import PLAN_BYTES, Spool
 from celery_sharding.stages.leases import LeaseRenewal, judged, leaving, retrying
@@ -41,20 +43,6 @@ logger = logging.getLogger(__name__)
 TURN, LET = 0.05, 0.01
 """Seconds after which a greenlet that gives items lets others run, and for how long.
 The whole worker stood still otherwise."""
-
-
-class Worker(Protocol):
-    """What a stage knows of the worker that runs it."""
-
-    @property
-    def pool(self) -> str:
-        """Celery's word for it: how code is interrupted."""
-        ...
-
-    @property
-    def stopping(self) -> bool:
-        """Whether it is about to stop."""
-        ...
 
 
 class Interruption:
@@ -137,7 +125,7 @@ def plan(
     app: Any,
     processor: Processor,
     task_id: str,
-    worker: Worker | None = None,
+    worker: ShardWorker | None = None,
     *,
     begin: Begin | None = None,
 ) -> bool:
@@ -199,33 +187,29 @@ def _stopped(app: Any, ledger: Ledger, turn: StageLease, renewal: LeaseRenewal) 
     return False
 
 
+@dataclass(eq=False, repr=False)
 class _Call:
     """A job's call on its way to shards."""
 
-    def __init__(
-        self,
-        app: Any,
-        processor: Processor,
-        turn: StageLease,
-        ledger: Ledger,
-        interruption: Interruption,
-    ) -> None:
+    app: Any
+    processor: Processor
+    turn: StageLease
+    ledger: Ledger
+    interruption: Interruption
+
+    def __post_init__(self) -> None:
         self.ended = False
         """Whether it was ended from outside, which is no failure of its code."""
-        self._interruption = interruption
-        self._conf = app.conf
-        self._processor = processor
-        self._turn = turn
-        self._ledger = ledger
+        self._conf = self.app.conf
         # No worker was announced yet: as many shards as may run at once.
-        self._executors = ledger.upkeep.slots() or turn.options.concurrency
-        even = turn.options.placement is Placement.EVEN
-        self._serving = serving(app, ledger, turn.job) if even else []
+        self._executors = self.ledger.upkeep.slots() or self.turn.options.concurrency
+        even = self.turn.options.placement is Placement.EVEN
+        self._serving = serving(self.app, self.ledger, self.turn.job) if even else []
 
     def cut_into(self, spool: Spool) -> None:
         """Cut all shards into the spool; raise what the user's code raises."""
-        turn = self._turn
-        ended = self._interruption
+        turn = self.turn
+        ended = self.interruption
         scope: deadline.Scope | None = None
         try:
             with ended.bounding() as scope:
@@ -244,7 +228,7 @@ class _Call:
                 return
             if scope is None or not scope.expired:
                 raise
-            self._ledger.close()  # it may have been in the middle of a statement
+            self.ledger.close()  # it may have been in the middle of a statement
             message = (
                 f"the job was to end within {turn.options.deadline:g} s of its"
                 " submission, and was not planned by then"
@@ -268,9 +252,9 @@ class _Call:
 
     def _data(self) -> Any:
         """Return the job's data: what PreProcess returns, or the first argument."""
-        turn, pre_process = self._turn, self._processor.pre_process
+        turn, pre_process = self.turn, self.processor.pre_process
         joined, kwargs = join(turn.args, turn.kwargs, turn.sources)
-        args = [self._ledger.submissions.with_items(one) for one in joined]
+        args = [self.ledger.submissions.with_items(one) for one in joined]
         if pre_process is not None:
             job = turn.as_job(args=tuple(args), kwargs=kwargs)
             return pre_process(job, *args, **kwargs)

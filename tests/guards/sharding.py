@@ -718,7 +718,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: items that a failed shard never reached have failed",
-        "            self._failed += len(self._items) - cursor\n",
+        "            self._failed += len(self.items) - cursor\n",
         "            pass\n",
         FAILING,
     ),
@@ -1263,7 +1263,7 @@ where ticket.state = 'held'
     ),
     Guard(
         "sharding: PreProcess of a worker that stops is ended",
-        "                    over = over or self._stopping()\n",
+        "                    over = over or self.stopping()\n",
         "                    pass\n",
         f"{PLANNING}::test_pre_process_of_a_worker_that_stops_is_for_another",
     ),

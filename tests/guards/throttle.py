@@ -77,13 +77,6 @@ GUARDS = (
         f"{ON_REDIS}::test_the_guard_on_redis_makes_one_client_for_all_messages",
     ),
     Guard(
-        "throttle: a look that fails ends no thread (I12)",
-        'self._failed.call("throttle: a look", None, self._look, sampler)',
-        "self._look(sampler)",
-        "tests/unit/throttle/flower/test_watching.py"
-        "::test_a_look_that_fails_is_logged_once_and_ends_no_thread",
-    ),
-    Guard(
         "throttle: a statement is told once",
         "            seen[at + OPERATIONS] += operations\n",
         "",
@@ -262,12 +255,6 @@ GUARDS = (
         "if false then",
         STORE,
     ),
-    Guard(
-        "throttle: a mistake ends no exchange",
-        'self._once.call("the exchange", None, self.turn)',
-        "self.run_once()",
-        EXCHANGE,
-    ),
     # What is given out
     Guard(
         "throttle: grants never add up to more than the limit, in Redis",
@@ -393,7 +380,7 @@ GUARDS = (
     ),
     Guard(
         "throttle: the hold is bounded by bytes",
-        " or self.bytes >= self._max_bytes",
+        " or self.bytes >= self.max_bytes",
         "",
         f"{UNIT}/test_hold.py",
     ),

@@ -114,7 +114,9 @@ class Ledgers(RuleBasedStateMachine):
     def begin(self, concurrency: int) -> None:
         """A job is planned; nobody has taken anything."""
         self.at, self.concurrency = START, concurrency
-        self.ledgers = [Ledger(one, lambda: self.at) for one in self.databases]
+        for one in self.databases:
+            one.now = lambda: self.at
+        self.ledgers = [Ledger(one) for one in self.databases]
         self.own = self.ledgers[-1]
         options = Options(concurrency=concurrency)
         new = NewJob(

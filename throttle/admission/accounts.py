@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import islice
 from threading import RLock
 
+from celery_pecker.kernel.clock import Monotonic, chance, monotonic
 from throttle.admission import costs
 from throttle.admission.account import Account, State
 from throttle.admission.costs import Costs, Expected, UnderWay
-from throttle.clock import Monotonic, chance, monotonic
 from throttle.errors import Misconfigured
 from throttle.model import (
     NOTHING,

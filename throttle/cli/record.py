@@ -9,10 +9,10 @@ import click
 from celery.bin.base import CeleryCommand
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from celery_pecker.kernel.clock import monotonic
 from celery_pecker.surfaces.console.context import number, turns
 from throttle.chart import Moment, Recording, draw, read, written
 from throttle.cli.context import Context, of_database
-from throttle.clock import monotonic
 from throttle.errors import Misconfigured
 from throttle.model import TICK
 from throttle.overview import Picture, Sum

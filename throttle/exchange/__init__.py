@@ -26,11 +26,13 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple, Protocol
 
+from celery_pecker.kernel.clock import SYSTEM, Monotonic, chance, monotonic, new_tag
+from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.admission import Accounts
-from throttle.clock import Monotonic, chance, monotonic, new_id
 from throttle.errors import ThrottleError
 from throttle.model import (
     NOTHING,
@@ -169,6 +171,7 @@ class Counts(Protocol):
         ...
 
 
+@dataclass(eq=False, repr=False)
 class Exchanger:
     """Tells the store what a process counts, and keeps what it answers.
 
@@ -188,53 +191,44 @@ class Exchanger:
         clock: The monotonic clock.
     """
 
-    def __init__(  # noqa: PLR0913  # reporter, store, meter, listeners
-        self,
-        settings: Settings,
-        store: Store,
-        meter: Counts,
-        accounts: Accounts | None = None,
-        *,
-        name: str,
-        holdings: Callable[[], Mapping[str, Holding]] | None = None,
-        on_answer: Callable[[], None] | None = None,
-        clock: Monotonic = monotonic,
-    ) -> None:
-        self.holder = new_id()
+    settings: Settings
+    store: Store
+    meter: Counts
+    accounts: Accounts | None = None
+    _: KW_ONLY
+    name: str
+    holdings: Callable[[], Mapping[str, Holding]] | None = None
+    on_answer: Callable[[], None] | None = None
+    clock: Monotonic = monotonic
+
+    def __post_init__(self) -> None:
+        self.holder = new_tag()
         """The id of this process in the store: of this life only."""
-        self.name = name
         self.snapshot = Snapshot()
         self.failures = 0
         """Tries that failed."""
         self.lost = 0
         """Counts for which the meter had no place."""
-        self._databases = tuple(settings.limits)
-        self._store = store
-        self._meter = meter
-        self._accounts = accounts
-        self._holdings = holdings
-        self._on_answer = on_answer
-        self._clock = clock
-        self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
+        self._databases = tuple(self.settings.limits)
+        self._once = OnceAMinute(logger, prefix="throttle: ", clock=self.clock)
         self._backlog = Backlog()
         self._answer_came = True
         self._not_before = 0.0
         self._keep_at = 0.0
         """When what tasks cost is kept next; 0: it was not asked for yet."""
-        self._read = clock()
-        self._turned = 0.0
-        self._stopping = threading.Event()
+        self._read = self.clock()
+        self._due, self._turned = self._read, -SILENT
         self._answered = threading.Event()
-        self._thread: threading.Thread | None = None
+        # A mistake in a turn ends no thread: it is logged, `alive` turns false if it
+        # stays, what was answered grows stale and the policy holds.
+        self._loop = Loop(
+            self._step, name="throttle-exchange", clock=SYSTEM, leave=self._leave
+        )
 
     @property
     def alive(self) -> bool:
         """Return whether the thread had a turn lately. The store may be away."""
-        return (
-            self._thread is not None
-            and self._thread.is_alive()
-            and self._clock() - self._turned < SILENT
-        )
+        return not self._loop.stopping and self.clock() - self._turned < SILENT
 
     @property
     def dropped(self) -> float:
@@ -242,59 +236,51 @@ class Exchanger:
         return self.lost + self._backlog.dropped
 
     def start(self) -> None:
-        """Start the thread; do nothing if it runs."""
-        if self._thread is None:
-            self._turned = self._clock()
-            self._thread = threading.Thread(
-                target=self._run, name="throttle-exchange", daemon=True
-            )
-            self._thread.start()
+        """Start the thread, once."""
+        self._turned = self.clock()
+        self._loop.start()
 
     def stop(self, timeout: float = TICK) -> None:
         """Report what was counted a last time, without shares; then end the thread.
 
         Waits for that at most `timeout` seconds.
         """
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join(timeout)
+        self._loop.stop()
+        self._loop.join(timeout)
 
     def wait(self, timeout: float) -> bool:
         """Wait for the first answer, that many seconds; say whether there is one."""
         return self._answered.wait(timeout)
 
-    def _run(self) -> None:
-        due = self._clock()
-        while not self._stopping.wait(max(due - self._clock(), 0.0)):
-            self._guarded()
-            # A slow turn delays the next one, it does not pile up turns.
-            due = max(due + TICK, self._clock())
-        self._holdings = None
+    def _step(self) -> float:
+        self.turn()
+        # A slow turn delays the next one, it does not pile up turns.
+        now = self.clock()
+        self._due = max(self._due + TICK, now)
+        return self._due - now
+
+    def _leave(self) -> None:
+        self.holdings = None
         self._not_before = 0.0
         self._keep_at = min(self._keep_at, LAST)
-        self._guarded()
-
-    def _guarded(self) -> None:
-        # A loop never ends by itself: a mistake in a turn is logged, `alive` turns
-        # false if it stays, what was answered grows stale and the policy holds.
-        self._once.call("the exchange", None, self.turn)
+        self._once.call("the last exchange", None, self.turn)
 
     def turn(self) -> None:
         """Read the meter, and tell the store unless it has just failed."""
-        now = self._clock()
-        reading = self._meter.read()
+        now = self.clock()
+        reading = self.meter.read()
         self.lost += reading.dropped
         self._backlog.add(now, now - self._read, reading.databases)
         self._read = now
-        if self._accounts is not None:
-            self._accounts.observe(reading, now)
+        if self.accounts is not None:
+            self.accounts.observe(reading, now)
         if now >= self._not_before:
             self._tell(now)
-        self._turned = self._clock()
+        self._turned = self.clock()
 
     def _tell(self, now: float) -> None:
         batch = self._backlog.batch(now)
-        holdings = self._holdings() if self._holdings is not None else {}
+        holdings = self.holdings() if self.holdings is not None else {}
         report = Report(
             holder=self.holder,
             name=self.name,
@@ -308,10 +294,10 @@ class Exchanger:
                 for database in {*self._databases, *batch.samples, *holdings}
             },
         )
-        sent = self._clock()
+        sent = self.clock()
         answer: ExchangeAnswer | None = None
         try:
-            answer = self._store.exchange(report)
+            answer = self.store.exchange(report)
         except ThrottleError as error:
             self._failed(error)
         else:
@@ -321,12 +307,12 @@ class Exchanger:
             self._backlog.confirm()
             self.snapshot = Snapshot(answer, sent, away=False)
             self._answered.set()
-        if self._accounts is not None:
-            self._accounts.update(answer, sent)
+        if self.accounts is not None:
+            self.accounts.update(answer, sent)
             if answer is not None and now >= self._keep_at:
-                self._keep(self._accounts, now)
-        if self._on_answer is not None:
-            self._on_answer()
+                self._keep(self.accounts, now)
+        if self.on_answer is not None:
+            self.on_answer()
 
     def _keep(self, accounts: Accounts, now: float) -> None:
         """Take what others have learned, at first; then add what this process knows."""
@@ -335,11 +321,11 @@ class Exchanger:
         self._keep_at = now + least + (most - least) * chance()
         try:
             for database in self._databases:
-                before = self._store.recall(database)
+                before = self.store.recall(database)
                 if first:
                     accounts.recall(database, before)
                 elif (text := accounts.remember(database, before)) != before:
-                    self._store.keep(database, text, KEPT_FOR)
+                    self.store.keep(database, text, KEPT_FOR)
         except ThrottleError as error:
             self._once.warning("costs", "%s; what tasks cost is not kept", error)
 
@@ -348,7 +334,7 @@ class Exchanger:
         self._answer_came = False
         self.snapshot = self.snapshot._replace(away=True)
         least, most = PAUSE
-        self._not_before = self._clock() + least + (most - least) * chance()
+        self._not_before = self.clock() + least + (most - least) * chance()
         self._once.warning(
             "the store", "%s; until it is back each limit's policy decides", error
         )

@@ -14,24 +14,23 @@ page was open, or Prometheus read its figures.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from celery import Celery
 
-from celery_pecker.kernel.once_a_minute import OnceAMinute
+from celery_pecker.kernel.clock import SYSTEM, Monotonic, monotonic, now
+from celery_pecker.kernel.loop import Loop
 from celery_pecker.surfaces.console.documents import plain
 from celery_pecker.surfaces.flower.pages import Unreadable
 from celery_pecker.surfaces.flower.rendering import page, rows_of
 from celery_pecker.surfaces.views.model import Query, Shown, View
-from throttle.clock import Monotonic, monotonic, now
-from throttle.errors import Misconfigured, ThrottleError
+from throttle.errors import Misconfigured
 from throttle.metrics import Sums, families
 from throttle.model import Store
 from throttle.overview import Picture, Sampler, Status, open_store, where
@@ -49,8 +48,6 @@ from throttle.views import (
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
-
-logger = logging.getLogger("throttle")
 
 EVERY = 1.0
 KEPT = 300
@@ -74,28 +71,22 @@ class Point(NamedTuple):
     held: int
 
 
+@dataclass(eq=False, repr=False)
 class RecentLooks:
     """What was seen of an app's databases lately; any thread may ask."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        opens: Callable[[Settings], Store] = open_store,
-        clock: Monotonic = monotonic,
-    ) -> None:
-        self._settings = settings
-        self._opens = opens
-        self._clock = clock
+    settings: Settings
+    opens: Callable[[Settings], Store] = open_store
+    clock: Monotonic = monotonic
+
+    def __post_init__(self) -> None:
         self._change = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._ended = threading.Event()
+        self._loop: Loop | None = None
         self._seen = threading.Event()
-        self._asked = clock()
-        self._looked = clock()
+        self._asked = self.clock()
+        self._looked = self.clock()
         self._picture: Picture | None = None
         self._past: deque[Mapping[str, Point] | None] = deque(maxlen=KEPT)
-        self._failed = OnceAMinute(logger, level=logging.ERROR)
 
     def picture(self) -> Picture:
         """Return what was read last; the first request waits for it, in bounded time.
@@ -104,13 +95,13 @@ class RecentLooks:
         """
         self._wake()
         self._seen.wait(FIRST)
-        picture, age = self._picture, self._clock() - self._looked
+        picture, age = self._picture, self.clock() - self._looked
         if picture is None:
             message = "it was asked and has not answered yet"
             return Picture(
                 at=0.0,
                 databases=(),
-                estimator=str(self._settings.estimator),
+                estimator=str(self.settings.estimator),
                 away=message,
                 since=age,
             )
@@ -125,44 +116,29 @@ class RecentLooks:
 
     def close(self) -> None:
         """End the thread that reads the store."""
-        self._ended.set()
-        thread = self._thread
-        if thread is not None:
-            thread.join(FIRST)
+        if self._loop is not None:
+            self._loop.stop()
+            self._loop.join(FIRST)
 
     def _wake(self) -> None:
         """Start a thread that looks, unless one does."""
         with self._change:
-            self._asked = self._clock()
-            if self._thread is not None and self._thread.is_alive():
+            self._asked = self.clock()
+            if self._loop is not None and not self._loop.stopping:
                 return
-            store = self._opens(self._settings)
+            store = self.opens(self.settings)
             self._past.clear()  # what was long ago is not shown as if it were recent
-            self._thread = threading.Thread(
-                target=self._look_on, args=(store,), name="throttle-flower", daemon=True
+            # A mistake in a look is logged and ends no thread: the picture grows old,
+            # which the page shows, and the next look is soon.
+            self._loop = Loop(
+                partial(self._look, Sampler(store, self.settings, clock=self.clock)),
+                name="throttle-flower",
+                clock=SYSTEM,
+                leave=store.close,
             )
-            self._thread.start()
+            self._loop.start()
 
-    def _look_on(self, store: Store) -> None:
-        sampler = Sampler(store, self._settings, clock=self._clock)
-        try:
-            while not self._ended.is_set():
-                # A mistake in a look is logged and ends no thread: the picture grows
-                # old, which the page shows, and the next look is a second later.
-                self._failed.call("throttle: a look", None, self._look, sampler)
-                with self._change:
-                    # Under the lock: else a thread would be woken that is just ending.
-                    if self._clock() - self._asked > IDLE:
-                        self._thread = None
-                        return
-                self._ended.wait(EVERY)
-        finally:
-            try:
-                store.close()
-            except ThrottleError as error:
-                logger.debug("throttle: %s", error)
-
-    def _look(self, sampler: Sampler) -> None:
+    def _look(self, sampler: Sampler) -> float:
         picture = sampler.sample()
         points = {
             status.name: Point(
@@ -173,9 +149,13 @@ class RecentLooks:
             for status in picture.databases[:MOST]
         }
         with self._change:
-            self._picture, self._looked = picture, self._clock()
+            self._picture, self._looked = picture, self.clock()
             self._past.append(None if picture.away else points)
+            # Under the lock: else a thread would be woken that is just ending.
+            if self._loop is not None and self._looked - self._asked > IDLE:
+                self._loop.stop()
         self._seen.set()
+        return EVERY
 
 
 ROWS = 50

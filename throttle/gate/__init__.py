@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from throttle.clock import Monotonic, monotonic
+from celery_pecker.kernel.clock import Monotonic, monotonic
 from throttle.errors import Misconfigured
 from throttle.exchange import Snapshot, process
 from throttle.limits import IDLE, quota, quota_without_answer

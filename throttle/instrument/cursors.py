@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import psycopg
 
-from throttle.clock import perf_ns
+from celery_pecker.kernel.clock import perf_ns
 from throttle.meter import Tally
 from throttle.meter.cells import NANOSECONDS, OPERATIONS, ROWS, STARTED
 

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from throttle.clock import perf_ns
+from celery_pecker.kernel.clock import perf_ns
 from throttle.errors import Misconfigured
 from throttle.instrument.connections import count, leave
 from throttle.meter import Tally

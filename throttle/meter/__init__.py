@@ -34,7 +34,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from celery_pecker.kernel import shared_memory
-from throttle.clock import perf_ns
+from celery_pecker.kernel.clock import perf_ns
 from throttle.limits import check_name
 from throttle.meter.cells import (
     DATABASES,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import encodings.idna  # noqa: F401 — see above
 from datetime import timedelta
 
-from throttle.clock import now
+from celery_pecker.kernel.clock import now
 from throttle.errors import Misconfigured
 from throttle.model import Limit, Store
 from throttle.settings import Settings

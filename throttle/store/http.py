@@ -15,13 +15,13 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
+from celery_pecker.kernel.clock import monotonic
 from throttle import addresses
-from throttle.clock import Monotonic, monotonic
 from throttle.errors import Misconfigured, StoreUnavailable, TokenRefused
 from throttle.model import ExchangeAnswer, Report, View
 from throttle.store import wire
@@ -41,7 +41,7 @@ class Wire:
     end.
     """
 
-    def __init__(self, url: str, clock: Monotonic) -> None:
+    def __init__(self, url: str) -> None:
         """Connect."""
         parts = urlsplit(url)
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
@@ -49,16 +49,15 @@ class Wire:
         connection.connect()
         self.connection, self._sock = connection, connection.sock
         connection.sock = cast("socket.socket", self)
-        self._clock = clock
         self._until = 0.0
 
     def allow(self, seconds: float) -> None:
         """Allow it to wait so long in all, from now on."""
-        self._until = self._clock() + seconds
+        self._until = monotonic() + seconds
 
     def limit_wait(self) -> None:
         """Let the next wait take what is left, or raise TimeoutError."""
-        left = self._until - self._clock()
+        left = self._until - monotonic()
         if left <= 0:
             message = "not in time"
             raise TimeoutError(message)
@@ -108,25 +107,20 @@ DROPPED = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
 """What a kept connection says that its server closed meanwhile."""
 
 
+@dataclass(eq=False, repr=False)
 class HttpStore:
     """Implements `Store` by asking the service."""
 
-    def __init__(
-        self,
-        url: str,
-        token: str,
-        *,
-        control_token: str | None = None,
-        timeout: float = TIMEOUT,
-        clock: Monotonic = monotonic,
-    ) -> None:
-        self._url = url.rstrip("/")
+    url: str
+    token: str
+    control_token: str | None = None
+    timeout: float = TIMEOUT
+
+    def __post_init__(self) -> None:
+        self._url = self.url.rstrip("/")
         self.place = addresses.shown(self._url)
         _check_port(self._url, self.place)
-        self._token = token
-        self._control_token = control_token or token
-        self._timeout = timeout
-        self._clock = clock
+        self._control_token = self.control_token or self.token
         self._turn = threading.Lock()
         self._wire: Wire | None = None
         self._owner = os.getpid()
@@ -207,7 +201,7 @@ class HttpStore:
 
     def close(self) -> None:
         """Close the connection; a later call makes another."""
-        if self._turn.acquire(timeout=self._timeout + CONNECTING):
+        if self._turn.acquire(timeout=self.timeout + CONNECTING):
             try:
                 self._drop()
             finally:
@@ -232,7 +226,7 @@ class HttpStore:
         token: str | None = None,
     ) -> Mapping[str, Any]:
         payload = None if body is None else wire.dumped(body)
-        seconds = self._timeout if timeout is None else timeout
+        seconds = self.timeout if timeout is None else timeout
         if os.getpid() != self._owner:  # a fork: lock and connection are its parent's
             self._turn, self._owner = threading.Lock(), os.getpid()
             self._drop()
@@ -240,7 +234,7 @@ class HttpStore:
             message = f"{self.place} is still busy with another question"
             raise StoreUnavailable(message)
         try:
-            question = (method, path, payload, seconds, token or self._token)
+            question = (method, path, payload, seconds, token or self.token)
             status, reply = self._asked(*question, retry=retry)
         finally:
             self._turn.release()
@@ -275,7 +269,7 @@ class HttpStore:
         done = False
         try:
             if self._wire is None:
-                self._wire = Wire(self._url, self._clock)
+                self._wire = Wire(self._url)
             self._wire.allow(seconds)
             headers = {
                 "Authorization": f"Bearer {token}",

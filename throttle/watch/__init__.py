@@ -18,12 +18,12 @@ by itself: when all watchers are gone the limit is whole after `KEPT` seconds.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from celery_pecker.kernel.clock import SYSTEM, Monotonic, monotonic
+from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.once_a_minute import OnceAMinute
-from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
 from throttle.model import Limit, Store
 from throttle.settings import Settings
@@ -43,40 +43,39 @@ STANDING_BACK = 10.0
 LEAVING = 2.0
 
 
+@dataclass(eq=False, repr=False)
 class Watcher:
     """Watches one database, when it is elected."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        limit: Limit,
-        store: Store,
-        holder: str,
-        clock: Monotonic = monotonic,
-    ) -> None:
-        assert limit.watch is not None  # noqa: S101 — `start` asks for no others
-        self._limit = limit
-        self._estimator = settings.estimator
-        self._store = store
-        self._holder = holder
-        self._clock = clock
-        self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
-        self._signal = Signal(limit.database, limit.watch, clock=clock)
-        self._judged = clock()
+    settings: Settings
+    limit: Limit
+    store: Store
+    holder: str
+    clock: Monotonic = monotonic
+
+    def __post_init__(self) -> None:
+        assert self.limit.watch is not None  # noqa: S101 — `start` asks for no others
+        self._once = OnceAMinute(logger, prefix="throttle: ", clock=self.clock)
+        self._signal = Signal(self.limit.database, self.limit.watch, clock=self.clock)
+        self._judged = self.clock()
         self._back = float("-inf")
         self.elected = False
         """Whether this process is the watcher, by the last round."""
         self.verdict = FactorVerdict()
         """What this one judged last."""
 
-    def round(self) -> None:
-        """Ask once and act on the answer, if this process is elected."""
+    def round(self) -> float:
+        """Ask once and act on the answer, if this process is elected.
+
+        Return the seconds until the next round.
+        """
         try:
             self._round()
         except ThrottleError as error:
             self._once.warning(
-                "store", "no watch over %s now: %s", self._limit.database, error
+                "store", "no watch over %s now: %s", self.limit.database, error
             )
+        return PACE
 
     def leave(self) -> None:
         """Let another be elected at once; close the connection."""
@@ -85,13 +84,13 @@ class Watcher:
             return
         self.elected = False
         try:
-            self._store.elect(self._limit.database, self._holder, 0.0)
+            self.store.elect(self.limit.database, self.holder, 0.0)
         except ThrottleError:  # then it lapses
             return
 
     def _round(self) -> None:
-        name = self._limit.database
-        began = self._clock()
+        name = self.limit.database
+        began = self.clock()
         if not self._is_elected():
             self._stand_down()
             return
@@ -99,15 +98,15 @@ class Watcher:
             self.elected, self.verdict, self._judged = (
                 True,
                 FactorVerdict(),
-                self._clock(),
+                self.clock(),
             )
         symptoms = self._symptoms()
-        view = self._store.look().get(name)
+        view = self.store.look().get(name)
         ours, factor = 0.0, self.verdict.factor
         if view is not None:
-            ours = self._limit.fraction(view.seen.traffic[self._estimator])
+            ours = self.limit.fraction(view.seen.traffic[self.settings.estimator])
             factor = view.seen.factor  # the store's is the one in force
-        now = self._clock()
+        now = self.clock()
         if now - began >= ELECTED:
             # It was frozen, or waited long. Another may watch by now, and what was
             # heard by this one is old: written now, it would revert the other's.
@@ -122,7 +121,7 @@ class Watcher:
         )
         self._judged = now
         if self.verdict.factor < 1 or factor < 1:
-            self._store.lower(name, self.verdict.factor, self.verdict.why, KEPT)
+            self.store.lower(name, self.verdict.factor, self.verdict.why, KEPT)
         if self.verdict.factor < factor:
             self._once.warning(
                 "cut", "the limit of %s is lowered: %s", name, self.verdict.why
@@ -136,8 +135,8 @@ class Watcher:
         self.elected = False
 
     def _is_elected(self) -> bool:
-        return self._clock() >= self._back and self._store.elect(
-            self._limit.database, self._holder, ELECTED
+        return self.clock() >= self._back and self.store.elect(
+            self.limit.database, self.holder, ELECTED
         )
 
     def _symptoms(self) -> Sequence[Symptom] | None:
@@ -150,7 +149,7 @@ class Watcher:
             self._once.warning(
                 "rights",
                 "the role that watches %s sees only its own work: grant it pg_monitor",
-                self._limit.database,
+                self.limit.database,
             )
         return symptoms
 
@@ -161,45 +160,33 @@ class Watching:
     def __init__(self, watchers: Mapping[str, Watcher]) -> None:
         self.watchers = watchers
         """By database."""
-        self._stopping = threading.Event()
-        self._once = OnceAMinute(logger, prefix="throttle: ")
-        self._threads = [
-            threading.Thread(
-                target=self._turn,
-                args=(watcher,),
+        self._loops = [
+            Loop(
+                watcher.round,
                 name=f"throttle watch {name}",
-                daemon=True,
+                clock=SYSTEM,
+                leave=watcher.leave,
             )
             for name, watcher in watchers.items()
         ]
-        for thread in self._threads:
-            thread.start()
+        for loop in self._loops:
+            loop.start()
 
     @property
     def alive(self) -> bool:
         """Return whether all of them turn."""
-        return all(thread.is_alive() for thread in self._threads)
+        return not any(loop.stopping or loop.dead for loop in self._loops)
 
     def stop(self, within: float = LEAVING) -> None:
         """Stop them after the question in flight; wait no longer than that."""
-        self._stopping.set()
+        for loop in self._loops:
+            loop.stop()
         until = monotonic() + within
-        for thread in self._threads:
-            thread.join(max(until - monotonic(), 0.0))
-
-    def _turn(self, watcher: Watcher) -> None:
-        while True:
-            # A mistake in a round is logged and ends no thread: else a limit
-            # would be watched no more, unnoticed.
-            self._once.call("a watch", None, watcher.round)
-            if self._stopping.wait(PACE):
-                watcher.leave()
-                return
+        for loop in self._loops:
+            loop.join(max(until - monotonic(), 0.0))
 
 
-def start(
-    settings: Settings, store: Store, holder: str, *, clock: Monotonic = monotonic
-) -> Watching:
+def start(settings: Settings, store: Store, holder: str) -> Watching:
     """Watch the databases whose limits say so, until `stop()`.
 
     `holder` is unique per process life. The store is used from other threads than the
@@ -208,7 +195,7 @@ def start(
     """
     return Watching(
         {
-            name: Watcher(settings, limit, store, holder, clock)
+            name: Watcher(settings, limit, store, holder)
             for name, limit in settings.limits.items()
             if limit.watch is not None
         }

@@ -17,10 +17,10 @@ import psycopg
 from psycopg import capabilities, conninfo
 from psycopg.rows import namedtuple_row
 
+from celery_pecker.kernel.clock import Monotonic, monotonic
 from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.hosts import BoundedConnection
 from throttle import addresses
-from throttle.clock import Monotonic, monotonic
 from throttle.errors import ThrottleError
 from throttle.model import Watch
 from throttle.watch.limit_factor import FAR, Symptom

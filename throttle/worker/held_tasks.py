@@ -17,8 +17,8 @@ from weakref import WeakSet, ref
 from celery.worker import state as _state
 from kombu.utils.functional import maybe_list
 
+from celery_pecker.kernel.clock import Monotonic, monotonic, now
 from throttle.admission import Accounts
-from throttle.clock import Monotonic, monotonic, now
 from throttle.hold import Hold
 from throttle.worker.brokers.broker import Broker, Held
 

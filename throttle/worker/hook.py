@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from celery_pecker.kernel.clock import Monotonic, monotonic, now
 from throttle.admission import Accounts
-from throttle.clock import Monotonic, monotonic, now
 from throttle.errors import StoreUnavailable
 from throttle.hold import Hold
 from throttle.model import Admission, Policy, Target

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from throttle.clock import Monotonic, monotonic, now
+from celery_pecker.kernel.clock import Monotonic, monotonic, now
 from throttle.settings import Settings
 from throttle.worker.brokers import broker_of
 from throttle.worker.brokers.broker import Broker, Callbacks, Held

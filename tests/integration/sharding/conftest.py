@@ -70,7 +70,8 @@ def open_ledger(settings: Settings, time: Time) -> Iterator[Callable[[], Ledger]
     with ExitStack() as stack:
 
         def opened() -> Ledger:
-            ledger = Ledger(Database.of(settings, role="test", package=PACKAGE), time)
+            database = Database.of(settings, role="test", package=PACKAGE, now=time)
+            ledger = Ledger(database)
             stack.callback(ledger.close)
             return ledger
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from throttle.clock import monotonic
+from celery_pecker.kernel.clock import monotonic
 from throttle.errors import StoreUnavailable
 from throttle.model import (
     TICK,

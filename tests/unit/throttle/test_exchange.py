@@ -221,7 +221,7 @@ def test_the_thread_turns_and_tells_a_last_time() -> None:
     assert ("main", 9, 0) in store.samples
     assert store.reports[0].databases["main"].holding
     assert store.reports[-1].databases["main"].holding is None
-    assert exchanger._thread not in threading.enumerate()
+    assert exchanger._loop.join(0)
 
 
 def test_an_end_waits_no_longer_than_it_may(stage: Stage) -> None:
@@ -238,11 +238,11 @@ def test_an_end_waits_no_longer_than_it_may(stage: Stage) -> None:
     try:
         assert asked.wait(30.0)
         stage.exchanger.stop(0.01)
-        assert stage.exchanger._thread in threading.enumerate()
+        assert not stage.exchanger._loop.join(0)
     finally:
         answer.set()
         stage.exchanger.stop(10)
-    assert stage.exchanger._thread not in threading.enumerate()
+    assert stage.exchanger._loop.join(0)
 
 
 def test_what_tasks_cost_is_recalled_at_first_and_kept_now_and_then() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from celery.worker import state as _state
 
+from celery_pecker.kernel.clock import now
 from throttle.admission import Accounts
-from throttle.clock import now
 from throttle.hold import Hold
 from throttle.model import Limit, Target
 from throttle.settings import MESSAGE_BYTES, Settings

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from celery.worker import state as _state
 
-from throttle.clock import now
+from celery_pecker.kernel.clock import now
 from throttle.hold import Hold
 from throttle.model import Admission, Amount, Limit, Target
 from throttle.settings import Settings

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from kombu.common import ignore_errors
 
+from celery_pecker.kernel.clock import Monotonic, monotonic
 from celery_pecker.kernel.once_a_minute import OnceAMinute
-from throttle.clock import Monotonic, monotonic
 from throttle.model import Target
 from throttle.settings import Settings
 

@@ -14,7 +14,7 @@ from kombu.transport.redis import QoS
 from kombu.utils.json import dumps
 from redis.exceptions import ResponseError
 
-from throttle.clock import now
+from celery_pecker.kernel.clock import now
 from throttle.settings import Settings
 from throttle.worker.brokers.broker import Broker, Callbacks, Held, OtherBroker, Parking
 

@@ -168,7 +168,8 @@ def test_a_later_run_has_nothing_to_follow(
     )
     run_job(ledger, ready.job, {(0, 1)})
     ended(ledger, ready.task_id)
-    flow.retry_failed(app, ledger, ready.task_id)
+    ledger.control.retry_failed(ready.task_id)
+    flow.advance_job(app, ledger, ready.job)
     assert [one.task for one in lying()] == [WORK]
     time.step(20)
     run_layer(ledger, ready.job)
@@ -219,7 +220,7 @@ def test_a_broker_that_is_away_is_logged_and_harms_nothing(
     with caplog.at_level(logging.WARNING):
         flow.advance_job(away, ledger, ready.job)
     assert "1 of celery_sharding.work not sent, the sweeper sends again" in caplog.text
-    ledger.now.step(10)  # type: ignore[attr-defined]  # the tests' own time
+    ledger.database.now.step(10)  # type: ignore[attr-defined]  # the tests' own time
     flow.advance_job(app, ledger, ready.job)
     assert len(lying()) == 1
 

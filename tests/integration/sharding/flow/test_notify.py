@@ -57,11 +57,11 @@ def test_each_threshold_is_told_once(
     assert stages.notify(app, ready.task_id) == 1
     assert stages.notify(app, ready.task_id) == 0
     ledger.outcomes.advance(ready.job)
-    ledger.now.step(20)  # type: ignore[attr-defined]  # the tests' own time
+    ledger.database.now.step(20)  # type: ignore[attr-defined]  # the tests' own time
     run_layer(ledger, ready.job)
     assert stages.notify(app, ready.task_id) == 1
     ledger.outcomes.advance(ready.job)
-    ledger.now.step(20)  # type: ignore[attr-defined]  # the tests' own time
+    ledger.database.now.step(20)  # type: ignore[attr-defined]  # the tests' own time
     run_layer(ledger, ready.job)
     assert stages.notify(app, ready.task_id) == 2
     assert told == [25.0, 50.0, 75.0, 100.0]

@@ -343,7 +343,7 @@ def test_overdue_tickets_of_a_paused_job_are_laid_down(
     ledger.control.pause("open1")
     assert sweeper.sweep(app)["resent"] == len(others)
     assert sorted(sent_for(lying)) == others
-    flow.resume(app, ledger, "open1")
+    flow.advance_job(app, ledger, ledger.control.resume("open1"))
     assert sent_for(lying) == [paused]
 
 

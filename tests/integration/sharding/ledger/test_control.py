@@ -71,7 +71,7 @@ def test_options_are_changed_while_a_job_runs(ledger: Ledger, planned: Planner) 
     ledger.control.options(
         ready.task_id, max_failed="1%", item_timeout=7.0, deadline=60
     )
-    ledger.control.concurrency(ready.task_id, 1)
+    ledger.control.options(ready.task_id, concurrency=1)
     word = ledger.tickets.renew(turn.hold, LEASE)
     assert word.concurrency == 1
     ledger.tickets.set_idle(turn.hold)
@@ -118,7 +118,7 @@ def test_unknown_and_ended_jobs_are_refused(ledger: Ledger, planned: Planner) ->
         ledger.control.pause,
         ledger.control.resume,
         ledger.control.cancel,
-        lambda task_id: ledger.control.concurrency(task_id, 2),
+        lambda task_id: ledger.control.options(task_id, concurrency=2),
         lambda task_id: ledger.control.options(task_id, deadline=3),
     ]
     for act in [*actions, ledger.control.retry_failed]:

@@ -366,6 +366,6 @@ def test_the_deadline_counts_from_the_new_run(ledger: Ledger, planned: Planner) 
     ready = planned(deadline=60)
     run_job(ledger, ready.job, {(0, 0)})
     ended(ledger, ready.task_id)
-    ledger.now.step(3_600)  # type: ignore[attr-defined]  # the tests' own time
+    ledger.database.now.step(3_600)  # type: ignore[attr-defined]  # the tests' own time
     ledger.control.retry_failed(ready.task_id)
     assert ledger.upkeep.deadlines() == []

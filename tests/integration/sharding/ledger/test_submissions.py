@@ -21,7 +21,6 @@ from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.submissions import (
     ITEMS,
     NewJob,
-    Submissions,
     Submitted,
 )
 from celery_sharding.model import Options, Outcome, Stage
@@ -248,19 +247,8 @@ def test_a_key_is_free_once_its_leader_has_an_outcome(ledger: Ledger) -> None:
     assert rows(ledger, "task_id, follows") == [("a", None), ("b", None)]
 
 
-class Delayed(Submissions):
-    """A caller that was slow between finding a leader and following it."""
-
-    meanwhile: Callable[[], object]
-
-    def _run(self, label: str, **params: object) -> Sequence[tuple[Any, ...]]:
-        if label == "follow_job":
-            self.meanwhile()
-        return super()._run(label, **params)
-
-
 def test_who_follows_waits_for_whoever_decides(
-    ledger: Ledger, open_ledger: Opened, dsn: str
+    ledger: Ledger, open_ledger: Opened, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else its leader is decided without it, and it waits for ever.
 
@@ -268,18 +256,25 @@ def test_who_follows_waits_for_whoever_decides(
     waits for that, and is then a job of its own.
     """
     other = open_ledger()
-    slow = Delayed(other.database, other.now)
     found, deciding = threading.Event(), threading.Event()
 
     def meanwhile() -> None:
         found.set()
         deciding.wait(30.0)
 
-    slow.meanwhile = meanwhile
+    def slow(label: str, **params: object) -> Sequence[tuple[Any, ...]]:
+        if label == "follow_job":  # it found a leader, and has not followed it yet
+            meanwhile()
+        return run(label, **params)
+
+    run = other.database.run
+    monkeypatch.setattr(other.submissions, "_run", slow)
     ledger.submissions.submit(call("a", "upload-1"))
     made: list[Submitted] = []
     new = call("b", "upload-1")
-    thread = threading.Thread(target=lambda: made.append(slow.submit(new, follow=True)))
+    thread = threading.Thread(
+        target=lambda: made.append(other.submissions.submit(new, follow=True))
+    )
     thread.start()
     assert found.wait(30.0)
     with ledger.database.transaction():

@@ -80,7 +80,7 @@ def test_control_is_seen_at_once(
     control.pause(ready.task_id)
     assert take_snapshot(ledger, ready.task_id).verdict.state is State.PAUSED
     control.resume(ready.task_id)
-    control.concurrency(ready.task_id, 7)
+    control.options(ready.task_id, concurrency=7)
     assert ledger.reading.job(ready.task_id).concurrency == 7
     control.cancel(ready.task_id)
     row = ledger.reading.job(ready.task_id)

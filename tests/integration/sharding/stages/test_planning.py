@@ -6,7 +6,6 @@ import sys
 import threading
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -23,6 +22,7 @@ from celery_sharding.ledger.submissions import ITEMS
 from celery_sharding.model import Cut, Job, Options
 from celery_sharding.plan import stored
 from celery_sharding.processor import Processor
+from celery_sharding.runner.shard_worker import ShardWorker
 from celery_sharding.sources import KeyRange
 from celery_sharding.stages import planning
 from celery_sharding.stages.planning import plan
@@ -259,14 +259,6 @@ def test_a_job_that_is_not_planned_by_its_deadline_has_failed(
 # Ended from outside
 
 
-@dataclass
-class Running:
-    """A worker whose code can be interrupted."""
-
-    pool: str = "prefork"
-    stopping: bool = False
-
-
 @pytest.mark.parametrize("how", [{}, {"cut": Cut.HASH}], ids=["contiguous", "hash"])
 @pytest.mark.parametrize("pool", ["prefork", "threads"])
 def test_pre_process_of_a_job_that_is_cancelled_is_ended(
@@ -289,7 +281,7 @@ def test_pre_process_of_a_job_that_is_cancelled_is_ended(
         while not for_ever.wait(0.001):
             yield 1
 
-    assert not plan(app, processor(pre_process), task_id, Running(pool))
+    assert not plan(app, processor(pre_process), task_id, ShardWorker("here", pool))
     assert not for_ever.is_set()
     assert asked(ledger, "select outcome from pecker_jobs") == [("cancelled",)]
     assert [one for one in caplog.records if one.levelname == "ERROR"] == []
@@ -310,7 +302,9 @@ def test_an_iterable_without_end_is_looked_at_as_a_generator_is(
                 threading.Event().wait(0.001)
                 yield 1
 
-    assert not plan(app, processor(lambda _: Rows()), task_id, Running("threads"))
+    assert not plan(
+        app, processor(lambda _: Rows()), task_id, ShardWorker("here", "threads")
+    )
     assert Rows.given < 9_999
 
 
@@ -318,11 +312,11 @@ def test_pre_process_of_a_worker_that_stops_is_for_another(
     app: Celery, ledger: Ledger, submitted: Submit
 ) -> None:
     """At once, and not as if the process had died."""
-    worker = Running()
+    worker = ShardWorker("here", "prefork")
     for_ever = threading.Event()
 
     def pre_process(job: Job) -> list[int]:
-        worker.stopping = True
+        worker.stop()
         for_ever.wait(60)
         for_ever.set()
         return [1]
@@ -345,7 +339,12 @@ def test_pre_process_that_waits_is_ended_at_its_deadline(
         for_ever.set()
         return [1]
 
-    assert plan(app, processor(pre_process), submitted(deadline=0.2), Running())
+    assert plan(
+        app,
+        processor(pre_process),
+        submitted(deadline=0.2),
+        ShardWorker("here", "prefork"),
+    )
     assert not for_ever.is_set()
     assert reason(ledger)[0] == "JobDeadlineExceeded"
 

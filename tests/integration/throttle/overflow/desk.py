@@ -13,8 +13,8 @@ from typing import Any
 from celery import Celery
 from kombu.common import QoS
 
+from celery_pecker.kernel.clock import now
 from celery_pecker.testing import eventually
-from throttle.clock import now
 from throttle.model import Limit, Target
 from throttle.settings import Settings
 from throttle.worker.brokers import broker_of

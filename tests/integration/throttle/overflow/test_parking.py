@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from celery_pecker.kernel.clock import now
 from tests.integration.throttle.overflow.desk import PREFETCH, Desk
-from throttle.clock import now
 
 
 def test_parked_messages_come_back_in_order(desk: Desk) -> None:

@@ -11,8 +11,8 @@ import redis
 from redis.commands.core import Script
 
 from celery_pecker.brokers.redis.guard import RedisGuard
+from celery_pecker.kernel.clock import now
 from tests.integration.throttle.overflow.desk import Desk
-from throttle.clock import now
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 import redis
 from kombu import Connection
 
+from celery_pecker.kernel.clock import monotonic
 from tests.integration.throttle.crossed import pools_and_brokers
 from tests.integration.throttle.worker.stand import LIMIT, Stand
-from throttle.clock import monotonic
 from throttle.settings import MESSAGE_BYTES
 from throttle.worker.overflow import STANDSTILL
 

@@ -11,8 +11,7 @@ import psycopg
 from celery import Celery
 
 import throttle
-from celery_pecker.kernel.clock import pause
-from throttle.clock import now
+from celery_pecker.kernel.clock import now, pause
 from throttle.meter import meter
 
 FOLDER = Path(os.environ["THROTTLE_TEST_FOLDER"])

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from celery_pecker.kernel.clock import now
 from tests.integration.throttle.worker.stand import Stand
 from tests.services import PostgresStand
-from throttle.clock import now
 
 pytestmark = pytest.mark.cluster
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import redis
 
+from celery_pecker.kernel.clock import now
 from tests.integration.throttle.worker.stand import Stand
-from throttle.clock import now
 
 pytestmark = pytest.mark.cluster
 

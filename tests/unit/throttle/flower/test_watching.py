@@ -135,7 +135,7 @@ def test_nobody_is_asked_for_nobody(
     """Ten minutes after the last who looked; the next wakes it again."""
     watching.picture()
     clock.at += IDLE + 1.0
-    until(lambda: watching._thread is None)
+    until(lambda: watching._loop is None or watching._loop.stopping)
     until(lambda: store.closed)
     assert store.opened == 1
     watching._past.append(None)

@@ -10,8 +10,8 @@ import pytest
 
 from celery_pecker.surfaces.service.threads import Busy, InFlight, LastAnswer, Threads
 from throttle.errors import StoreUnavailable
-from throttle.model import TICK, Seen, View
-from throttle.service import NONE, WAIT
+from throttle.model import TICK, UNSEEN, View
+from throttle.service import WAIT
 
 
 def test_what_waited_too_long_is_not_asked() -> None:
@@ -71,7 +71,7 @@ class Looked:
         if self.away:
             message = "gone"
             raise StoreUnavailable(message)
-        return {"main": View(seen=Seen(traffic=NONE, outside=NONE), holders={})}
+        return {"main": UNSEEN}
 
 
 def test_all_readers_see_one_look_per_tick() -> None:
