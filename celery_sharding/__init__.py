@@ -44,7 +44,7 @@ Where things are
     move on      ``flow/``, ``stages/``, ``sweeper``, ``messages``
     run          ``runner/``, ``worker/``
     call         ``app``, ``canvas/``
-    look         ``overview``, ``views``, ``cli/``, ``flower/``
+    look         ``overview``, ``views``, ``findings``, ``cli/``, ``flower/``
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ Where things are
     hold                 ``hold`` (pure), ``worker/`` (Celery's consumer)
     ask                  ``gate/``: for dispatchers and for Pecker's schedules
     second signal        ``watch/``: PostgreSQL's own word
-    what people see      ``cli/``, ``metrics``, ``flower/``, ``chart``
+    what people see      ``cli/``, ``metrics``, ``findings``, ``flower/``, ``chart``
 """
 
 from __future__ import annotations

@@ -8,10 +8,11 @@ server is asked in bounded time, and one that is silent hides nothing of the oth
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 from celery_pecker.kernel.declared import refuse_misspelt
 from celery_pecker.surfaces.cli.context import NO, Context
-from celery_pecker.surfaces.findings import broker, hosts, packages, postgres
+from celery_pecker.surfaces.findings import broker, hosts, others, packages, postgres
 from celery_pecker.surfaces.findings.model import Grade
 
 MARKS = {
@@ -33,6 +34,7 @@ def doctor(context: Context) -> None:
         packages.examine,
         hosts.examine,
         postgres.examine,
+        partial(others.examine, in_tables=False),
         broker.examine,
     ):
         for finding in examine(context.project):

@@ -62,12 +62,17 @@ def command(words: Sequence[str]) -> click.Command:
 throttle = command(sys.argv[1:])
 
 
+ROOMS = {"PAGES": "flower", "FINDER": "findings"}
+
+
 def __getattr__(name: str) -> object:
-    """Return the pages of ``throttle`` in Flower, none if the name is taken."""
-    if name != "PAGES":
+    """Return the pages of ``throttle`` in Flower, or what it finds, for `Now`.
+
+    None of it, and no page, if its name is taken.
+    """
+    if name not in ROOMS:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
     if other(sys.argv[1:]):
-        return ()
-    pages: object = import_module(f"{NAME}.flower").PAGES
-    return pages
+        return () if name == "PAGES" else None
+    return getattr(import_module(f"{NAME}.{ROOMS[name]}"), name)

@@ -8,5 +8,6 @@ the same list.
     model       `Finding` and its grade
     postgres, broker, hosts, packages   ask, each in bounded time
     judge, pace                         decide. Pure
+    others      what other packages find, by an entry point
     roots       which finding follows from which. Pure
 """

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.schedules.overview import Totals
-from celery_pecker.surfaces.findings import broker, hosts, packages, postgres
+from celery_pecker.surfaces.findings import broker, hosts, others, packages, postgres
 from celery_pecker.surfaces.findings.model import Finding, Grade, fail
 from celery_pecker.surfaces.findings.project import Project
 from celery_pecker.surfaces.findings.roots import rooted
@@ -72,6 +72,7 @@ def look(project: Project, since: Mapping[str, int] | None = None) -> Report:
             findings += postgres.examine(project)
             if not any(one.check == "database" for one in findings):
                 totals = project.totals
+            findings += others.examine(project, in_tables=False)
             findings += broker.judged(project, replies.result())
         except PeckerError as error:  # what code declares, or settings say
             findings.append(fail("settings", str(error), "mend it, and restart"))

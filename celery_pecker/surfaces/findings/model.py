@@ -43,13 +43,18 @@ TITLES = {
     "unreported": "Messages that no worker reports of",
     "paused": "Paused entries",
     "jobs wait": "Sharded jobs stand still",
+    "jobs untaken": "No worker takes shards",
     "jobs failed": "Sharded jobs failed",
+    "throttle store": "The gate has no answer",
+    "limit": "A limit is not kept",
+    "held tasks": "A limit holds tasks",
+    "unmetered": "No meter counts tasks",
     "parked": "Parked messages",
     "observers parked": "Parked observers",
     "observers hosts": "Hosts of observers died",
 }
 """What stands above a finding that is wrong, by the beginning of its check."""
-SURE = ("paused", "held snapshots", "workers")
+SURE = ("paused", "held snapshots", "workers", "held tasks", "unmetered")
 """What has the same title where it is only worth a look."""
 
 
@@ -84,7 +89,7 @@ class Finding:
     @property
     def title(self) -> str:
         """Return what people call it."""
-        if self.grade is not Grade.FAIL and self.check not in SURE:
+        if self.grade is not Grade.FAIL and not self.check.startswith(SURE):
             return self.check
         known = (words for name, words in TITLES.items() if self.check.startswith(name))
         return next(known, self.check)

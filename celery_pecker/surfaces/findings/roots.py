@@ -9,7 +9,7 @@ from celery_pecker.surfaces.findings.model import Finding, Grade
 
 STANDS = ("overdue", "unclaimed", "unsent", "outbox")
 """What is not won, not sent or not delivered while one of the roots below is there."""
-UNRUN = ("unreported", "jobs wait")
+UNRUN = ("unreported", "jobs wait", "jobs untaken")
 """What was sent, and nobody runs."""
 RUNS = ("failing", "jobs failed", "observers parked")
 ROOTS: Sequence[tuple[str, tuple[str, ...]]] = (

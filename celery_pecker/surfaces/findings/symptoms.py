@@ -1,4 +1,4 @@
-"""What has gone wrong by the tables: entries, jobs, recorded tasks, observers."""
+"""What has gone wrong by the tables: entries, recorded tasks, observers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.lease import SECOND, SLACK
 from celery_pecker.schedules.overview.reader import OVERDUE_TIMEOUT
+from celery_pecker.surfaces.findings import others
 from celery_pecker.surfaces.findings.model import Finding, fail, warn
 from celery_pecker.surfaces.findings.pace import overdue
 from celery_pecker.surfaces.findings.project import NAMED, Project, named
@@ -46,22 +47,6 @@ SYMPTOMS = (
         "entries fail",
         "see what their runs raised: celery -A proj pecker explain NAME",
         TROUBLE,
-    ),
-    Symptom(
-        "job_hangs",
-        "jobs wait",
-        "sharded job stands still",
-        "sharded jobs stand still",
-        "see that workers live that take its queue: celery -A proj sharding show ID",
-        "sharding",
-    ),
-    Symptom(
-        "job_failed",
-        "jobs failed",
-        "sharded job failed within an hour",
-        "sharded jobs failed within an hour",
-        "see its errors, mend them, and retry: celery -A proj sharding errors ID",
-        "sharding",
     ),
     Symptom(
         "outbox_parked",
@@ -103,6 +88,9 @@ SYMPTOMS = (
 RINGS_FOR = {
     "overdue": "silent",
     "unreported": "unreported",
+    "jobs wait": "job_hangs",
+    "jobs untaken": "job_hangs",
+    "jobs failed": "job_failed",
     **{one.check: one.kind for one in SYMPTOMS},
 }
 """The kind of alarm that rings for what a check finds."""
@@ -112,8 +100,8 @@ def examine(project: Project) -> Iterator[Finding]:
     """Yield what is wrong, and who has it."""
     rings = AlarmsOverview(project.database).alarms(limit=MOST)
     taken = [one for one in rings if one.taken_by is not None]
-    rows = (_rows(project.database, one) for one in SYMPTOMS)
-    for finding in chain(_entries(project), *rows):
+    every = chain(_entries(project), _rows(project.database))
+    for finding in chain(every, others.examine(project, in_tables=True)):
         kind = RINGS_FOR.get(finding.check)
         have = dict.fromkeys(
             f"{one.taken_by} has {one.subject}{f': {one.note}' if one.note else ''}"
@@ -123,9 +111,15 @@ def examine(project: Project) -> Iterator[Finding]:
         yield replace(finding, text="; ".join([finding.text, *[*have][:NAMED]]))
 
 
-def _rows(database: Database, symptom: Symptom) -> Iterator[Finding]:
-    kind = KINDS[symptom.kind]
-    if rows := found_by(database, kind):
+def _rows(database: Database) -> Iterator[Finding]:
+    for symptom in SYMPTOMS:
+        yield from described(symptom, found_by(database, KINDS[symptom.kind]))
+
+
+def described(symptom: Symptom, rows: Sequence[Subject]) -> Iterator[Finding]:
+    """Yield the finding that rows are, if there are any. Pure."""
+    if rows:
+        kind = KINDS[symptom.kind]
         first = kind.text(Rule(name="", kind=kind, terms=kind.terms), rows[0])
         names = named([one.subject for one in rows])
         began = [to_us(one.since) for one in rows if one.since is not None]

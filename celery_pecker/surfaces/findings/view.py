@@ -11,6 +11,7 @@ from celery_pecker.outbox import operations as outbox
 from celery_pecker.outbox.operations import Which
 from celery_pecker.surfaces.findings.look import Report
 from celery_pecker.surfaces.findings.model import Finding
+from celery_pecker.surfaces.findings.others import finders
 from celery_pecker.surfaces.findings.project import Project
 from celery_pecker.surfaces.findings.symptoms import found_by
 from celery_pecker.surfaces.views.model import (
@@ -131,6 +132,7 @@ CAUSES = Table(
             "Takes the queue by now, until it is restarted: {answer}.",
             "All living workers take messages from it too, until they are restarted.",
         ),
+        *(one for finder in finders() for one in finder.acts),
     ),
     nouns=("finding", "findings"),
     by_hand=True,
