@@ -23,7 +23,6 @@ _COMMENT = re.compile(r"^<!-- (?P<verb>[a-z ]+?)(?:: (?P<rest>.+?))? -->$")
 _FENCE = re.compile(r"^```(?P<language>\w+)$")
 TRIED_ELSEWHERE = {
     "docs/tutorial/demo.md",  # tests/smoke
-    "docs/how-to/redis-restarts.md",  # tests/integration/worker
     "docs/maintainers/statements.md",  # test_references
 }
 VERBS = frozenset({"file", "run", "background", "stop", "output", "not run"})

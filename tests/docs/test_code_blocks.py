@@ -15,6 +15,7 @@ from tests.docs.scene import Scene, Wrong
 from tests.smoke import bare
 
 PAGES = scenarios()
+RUN = {"run", "background"}
 TYPED = bare.PAGES
 """Pages that `make smoke` plays, in `make check` too."""
 
@@ -26,6 +27,16 @@ def test_each_block_says_what_is_done_with_it(page: str) -> None:
         where = f"{page}:{step.line}"
         assert step.verb, f"{where}: say file, run, background, output or not run"
         assert step.rest or step.verb not in NEED_A_WORD, f"{where}: {step.verb} what?"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "how-to").glob("*.md")],
+)
+def test_each_how_to_has_something_to_run(page: str) -> None:
+    """A reader tries it before it is built in; explanations stand elsewhere."""
+    assert page in PAGES
+    assert {step.verb for step in steps((ROOT / page).read_text())} & RUN
 
 
 def remove(role: str, dsn: str) -> None:

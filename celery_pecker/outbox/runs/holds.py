@@ -26,7 +26,7 @@ class Holds:
     @cached_property
     def seconds(self) -> list[float]:
         """The holds of attempts 1, 2, 3 …; the last one is that of all later ones."""
-        holds = [self.first]
+        holds = [float(self.first)]  # a setting may be whole; a column is of floats
         while holds[-1] < self.most and len(holds) <= MAX_DOUBLINGS:
             holds.append(min(holds[-1] * 2, self.most))
         return holds

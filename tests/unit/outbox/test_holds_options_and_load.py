@@ -34,6 +34,11 @@ def test_holds_double_up_to_the_cap() -> None:
     assert len(Holds(1e-9, 3600.0).seconds) < 40
 
 
+def test_holds_of_a_whole_setting_are_of_one_type() -> None:
+    """PostgreSQL gets no list of whole and broken numbers, and nothing is sent then."""
+    assert {type(hold) for hold in Holds(1, 60.0).seconds} == {float}
+
+
 @given(hold=st.floats(1e-3, 1e6), timeout=st.none() | st.floats(1e-3, 86_400))
 def test_a_deadline_lies_inside_its_hold(hold: float, timeout: float | None) -> None:
     """And a hold that has room for the timeout lets the run have all of it."""
