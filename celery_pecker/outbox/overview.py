@@ -174,6 +174,11 @@ class MessageRow:
     dedupe_key: str | None
     last_error: str | None
 
+    @property
+    def opens(self) -> str:
+        """Return where Flower shows it, behind the address of Flower."""
+        return f"outbox/message?id={self.id}"
+
 
 class OutboxOverview:
     """A look at one outbox."""
@@ -194,7 +199,7 @@ class OutboxOverview:
                 "estimate_outbox", schema=database.schema, indexes=names
             )
             estimates = {str(name): int(count) for name, count in rows}
-        relays = database.read(_relay, "read_outbox_relays")
+        relays = self.relays()
         rates = {
             str(task): float(rate) for task, rate in database.run("read_outbox_rate")
         }
@@ -207,6 +212,16 @@ class OutboxOverview:
             rate=sum(rates.values()),
             of_all=totals(counted, estimates),
         )
+
+    def relays(self) -> Sequence[RelayRow]:
+        """Return the relays that live."""
+        return self._database.read(_relay, "read_outbox_relays")
+
+    def message(self, number: int) -> tuple[MessageRow, dict[str, Any]] | None:
+        """Return a row with the headers of its message; None: it is gone."""
+        rows = self.rows(Which(ids=[number]), limit=1)
+        headers = self._database.run("read_outbox_headers", id=number)
+        return (rows[0], json.loads(headers[0][0])) if rows and headers else None
 
     def rows(self, which: Which, *, limit: int) -> Sequence[MessageRow]:
         """Return rows, those with the most attempts first."""

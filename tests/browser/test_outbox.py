@@ -168,3 +168,32 @@ def test_nothing_hinders_people(page: Screen) -> None:
     page.until(lambda: page.text("#total-depth") == "3", "all are drawn")
     page.find("#messages thead .pecker-tick input").click()
     assert hindrances(page.driver) == []
+
+
+def test_a_message_has_a_page_with_its_arguments_and_its_acts(
+    page: Screen, shared_dsn: str
+) -> None:
+    """A link to Flower's page of the task, and back to the outbox."""
+    link = "#messages tbody tr:last-child td:not(.pecker-what) a"
+    page.until(lambda: page.find(link).is_displayed(), "it is drawn")
+    address = page.find(link).get_attribute("href")
+    assert "/outbox/message?id=" in address
+    page.open(address[address.index("/outbox") :])
+    assert "the queue <i>eu</i> is unknown" in page.text("#sentence")
+    assert "arguments" in page.text("#facts")
+    row = "#messages tbody tr"
+    id_ = page.text(f"{row} td.pecker-what small")
+    assert page.find("#flower-task").get_attribute("href").endswith(f"/task/{id_}")
+    assert hindrances(page.driver) == []
+    page.click(f"{row} [data-act=retry]")
+    page.until(lambda: "no relay runs" in page.text("#sentence"), "it is retried")
+    assert states(shared_dsn)[STRANGE] == 2
+
+
+def test_the_acts_of_a_row_stay_on_a_small_screen(page: Screen) -> None:
+    """Whatever the names: they are not behind the edge of a laptop's screen."""
+    page.driver.set_window_size(1280, 900)
+    page.until(lambda: len(page.all("#messages tbody tr")) == 6, "all rows")
+    for button in page.all("#messages tbody [data-act]"):
+        if button.is_displayed():
+            assert button.rect["x"] + button.rect["width"] <= 1280

@@ -132,6 +132,12 @@ from {schema}.pecker_outbox_done, clock
 where done_at > clock.now - interval '1 minute'
 group by task
 
+/* celery_pecker:read_outbox_headers */
+-- Of one message: what its arguments are as Celery writes them for people, and its other headers.
+select o.headers
+from {schema}.pecker_outbox as o
+where o.id = %(id)s
+
 /* celery_pecker:show_outbox */
 -- Rows for people: those with the most attempts first, then the oldest. Both halves
 -- walk an index, and only `most` rows of each are read whole. What was sent and started

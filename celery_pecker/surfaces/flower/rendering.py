@@ -27,7 +27,7 @@ from celery_pecker.surfaces.views.model import (
     View,
 )
 from celery_pecker.surfaces.views.observers import OBSERVERS
-from celery_pecker.surfaces.views.outbox import OUTBOX
+from celery_pecker.surfaces.views.outbox import MESSAGE, OUTBOX
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -194,6 +194,15 @@ PAGES = (
             "This says nothing about the messages themselves: relays that reach the"
             " database deliver them."
         ),
+    ),
+    page(
+        MESSAGE,
+        url="/outbox/message",
+        template="message.html",
+        under="outbox",
+        shown=_has_outbox,
+        places=_outboxes,
+        unread="The message cannot be read",
     ),
     page(
         OBSERVERS,

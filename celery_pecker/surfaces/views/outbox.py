@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox import operations
@@ -51,6 +53,56 @@ def read(database: Database, query: Query) -> Shown:
         rows={"tasks": summary.tasks, "messages": rows[:ROWS]},
         more=len(rows) > ROWS,
     )
+
+
+def read_message(database: Database, query: Query) -> Shown | None:
+    """Return one message with its arguments and headers; None: there is no such."""
+    overview = OutboxOverview(database)
+    try:
+        [number] = _one(query.get("id", "")).ids or [0]
+    except NoSuchRow:
+        return None
+    found = overview.message(number)
+    if found is None:
+        return None
+    row, headers = found
+    [(now,)] = database.run("read_clock", now=None)
+    facts = {
+        "arguments": headers.pop("argsrepr", None),
+        "named arguments": headers.pop("kwargsrepr", None),
+        **{name: headers[name] for name in sorted(headers)},
+    }
+    return Shown(
+        now_us=now,
+        summary=row,
+        rows={"messages": [row]},
+        extra={
+            "sentence": state_of(row, bool(overview.relays())),
+            "task_id": row.task_id,
+            "facts": [
+                [name, value if isinstance(value, str) else json.dumps(value)]
+                for name, value in facts.items()
+                if value not in (None, {}, [])
+            ],
+        },
+    )
+
+
+def state_of(row: MessageRow, relayed: bool) -> str:
+    """Return what a message waits for. Pure."""
+    if row.state == "parked":
+        why = row.last_error or "by hand"
+        return f"Parked: {why}. It waits for people: retry or drop it."
+    if row.state == "later":
+        return "It is not due yet."
+    if row.state == "held":
+        return "It is being delivered, or runs."
+    if row.mode == "relay" and not relayed:
+        return "It is never delivered: no relay runs. Start a scheduler of this app."
+    if row.mode == "local":
+        return "It is due, for a worker with pecker_worker = {'outbox'}."
+    to = row.exchange or row.routing_key
+    return f"It is due, for the queue {to}."
 
 
 def _which(query: Query) -> Which:
@@ -247,7 +299,8 @@ MESSAGES = Table(
     key="id",
     columns=(
         Column("state", "state", "state"),
-        Column("task", "task", "name", notes=("id", "task_id")),
+        Column("task", "task", "name", notes=("task_id",)),
+        Column("id", "id", link="opens"),
         Column("attempt", "attempts", "count", value=_attempts, width="desk"),
         Column("due_at", "due", "instant", width="tablet"),
         Column("created_at", "recorded", "instant", width="desk"),
@@ -272,4 +325,11 @@ OUTBOX = View(
     tables=(TASKS, MESSAGES),
     figures=FIGURES,
     measures=MEASURES,
+)
+MESSAGE = View(
+    name="message",
+    title="Message",
+    read=read_message,
+    tables=(replace(MESSAGES, filters=()),),
+    figures=(),
 )

@@ -124,6 +124,33 @@ def test_people_act_on_one_message(site: Site, shared_dsn: str) -> None:
     assert re.search(r'aria-current="page"\s*>Audit</a>', site.get("/audit").text)
 
 
+def test_a_message_has_a_page(site: Site, shared_dsn: str) -> None:
+    """What it waits for, its arguments as Celery shows them, its headers."""
+    write_outbox(shared_dsn)
+    with psycopg.connect(shared_dsn) as connection:
+        statement = "select task, id from pecker_outbox order by id desc"
+        ids: dict[str, int] = dict(connection.execute(statement).fetchall())
+    data = site.data("/outbox/message", id=str(ids["proj.bill"]))
+    [row] = data["rows"]["messages"]
+    assert (row["task"], row["state"]) == ("proj.bill", "waiting")
+    assert "no relay runs" in data["sentence"]
+    facts = dict(data["facts"])
+    assert facts["arguments"] == "(0,)"
+    assert facts["task"] == "proj.bill"
+    assert data["task_id"] == facts["id"]
+    parked = site.data("/outbox/message", id=str(ids[STRANGE]))
+    assert parked["sentence"].startswith("Parked: the queue <i>eu</i> is unknown. ")
+    page = site.get("/outbox/message", id=str(ids[STRANGE])).text
+    assert re.search(r'aria-current="page"\s*>Outbox</a>', page)
+
+
+@pytest.mark.parametrize("id_", ["", "0", "x", "-1", "1 or 1", "9" * 30, "\0", "٣"])
+def test_an_id_that_is_none_is_not_found(site: Site, id_: str) -> None:
+    """However long or strange: 404, no error of a statement."""
+    for place in ("", "/data"):
+        assert site.get(f"/outbox/message{place}", id=id_).status_code == 404
+
+
 @pytest.fixture
 def two(
     shared_dsn: str, postgres_server: PostgresStand, start: Callable[..., Site]

@@ -103,7 +103,7 @@ pecker.view = (function () {
             if (column.kind === "state") { drawMark(main, spec, value); } else { text(main, words(column, value)); }
             if (bar) { drawBar(bar, value.slice(1)); }
             if (column.kind === "name") { attribute(main, "title", value); }
-            if (column.link) { attribute(main, "href", pecker.root.dataset.base + row[column.link]); }
+            if (column.link) { attribute(main, "href", pecker.root.dataset.base + row[column.link] + (choice.outbox ? "&outbox=" + encodeURIComponent(choice.outbox) : "")); }
             if (column.kind === "instant") { attribute(cell, "title", value === null ? null : iso(value)); }
             if (column.hint) { attribute(cell, "title", row[column.hint]); }
             if (column.alert) { cell.classList.toggle("pecker-some", value > 0); }
