@@ -1,7 +1,9 @@
-"""Import what stands in the modules of a Celery app, tasks and entries."""
+"""The app of a process: what stands in its modules, and how it is named."""
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from typing import Any
 
@@ -22,3 +24,12 @@ def load_app(app: Any) -> None:
             loader.import_default_modules()
             setattr(loader, _IMPORTED, True)
         app.finalize()
+
+
+def own_app(text: str) -> str:
+    """Return a hint with the app of this process in it, where it says ``-A proj``."""
+    pairs = zip(sys.argv, sys.argv[1:], strict=False)
+    named = [value for option, value in pairs if option in {"-A", "--app"}]
+    named += [one.partition("=")[2] for one in sys.argv if one.startswith("--app=")]
+    name = (named or [os.environ.get("APP", "proj")])[0]
+    return text.replace("-A proj", f"-A {name}")

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("celery_pecker", "celery_sharding", "throttle")
-SUFFIXES = {".py", ".sql", ".lua", ".html", ".css", ".js"}
+SUFFIXES = {".py", ".sql", ".lua", ".html", ".css", ".js", ".txt"}
 
 
 @pytest.fixture(scope="module")

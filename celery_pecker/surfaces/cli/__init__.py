@@ -3,22 +3,17 @@
 ``context`` is what every command works with. A command is imported when it is called.
 
     now                  what is wrong, causes first; also without any command
-    migrate              the tables
-    tasks, next          what there is and when it is due
-    explain              why a task did not run
-    run, pause, resume   what people do to an entry
-    set, once, rename, remove    stored schedules, changed while everything runs
-    schedules            which there are, and their changes
-    alarms               what rings, and a trial
-    audit                who did what
-    history              figures of an entry over time
+    schedule             entries and stored schedules: list, show, set, pause, run, …
     outbox               what waits in an outbox, and what people do to it
+    observer, observe    hosts, what runs where, and commands for observers; run them
+    alarm                what rings, and a trial
+    job, limit           those of sharding and throttle
+    audit, history       who did what; figures of an entry over time
     health, doctor       for probes, and for people whose probes fail
+    migrate              the tables
     import, export       from another scheduler, and back
     leave                what is left to do here, and what to take out
     intake               record tasks over HTTP
-    observe              run the observers of the app
-    observers            hosts, what runs where, and commands for observers
     flower               Flower with our pages, where it is installed
 
 Every command waits for a server in bounded time. Exit codes: 0 yes or done; 1 no, or
@@ -38,39 +33,67 @@ hidden_settings.hide()
 record_duplicates()
 worker.connect()
 
-COMMANDS = {
-    "alarms": "celery_pecker.surfaces.cli.alarms:alarms",
-    "audit": "celery_pecker.surfaces.cli.audit:audit",
-    "doctor": "celery_pecker.surfaces.cli.doctor:doctor",
-    "explain": "celery_pecker.surfaces.cli.explain:explain",
-    "export": "celery_pecker.surfaces.cli.import_export:export",
-    "flower": "celery_pecker.surfaces.flower.command:flower",
-    "health": "celery_pecker.surfaces.cli.health:health",
-    "history": "celery_pecker.surfaces.cli.history:history",
-    "intake": "celery_pecker.surfaces.cli.intake:intake",
-    "import": "celery_pecker.surfaces.cli.import_export:import_",
-    "leave": "celery_pecker.surfaces.cli.leave:leave",
-    "migrate": "celery_pecker.surfaces.cli.migrate:migrate",
-    "observe": "celery_pecker.surfaces.cli.observe:observe",
-    "next": "celery_pecker.surfaces.cli.upcoming:next_",
-    "observers": "celery_pecker.surfaces.cli.observers:observers",
-    "now": "celery_pecker.surfaces.cli.now:now",
-    "once": "celery_pecker.surfaces.cli.schedules_edit:once",
-    "outbox": "celery_pecker.surfaces.cli.outbox:outbox",
-    "pause": "celery_pecker.surfaces.cli.actions:pause",
-    "remove": "celery_pecker.surfaces.cli.schedules_edit:remove",
-    "rename": "celery_pecker.surfaces.cli.schedules_edit:rename",
-    "resume": "celery_pecker.surfaces.cli.actions:resume",
-    "run": "celery_pecker.surfaces.cli.actions:run",
-    "schedules": "celery_pecker.surfaces.cli.schedules:schedules",
-    "set": "celery_pecker.surfaces.cli.schedules_edit:set_",
-    "tasks": "celery_pecker.surfaces.cli.tasks:tasks",
+CLI = "celery_pecker.surfaces.cli"
+GATE = "celery_pecker.surfaces.console.entry_points:throttle"
+SCHEDULE = {
+    "history": f"{CLI}.schedules:history",
+    "list": f"{CLI}.tasks:tasks",
+    "next": f"{CLI}.upcoming:next_",
+    "once": f"{CLI}.schedules_edit:once",
+    "pause": f"{CLI}.actions:pause",
+    "remove": f"{CLI}.schedules_edit:remove",
+    "rename": f"{CLI}.schedules_edit:rename",
+    "resume": f"{CLI}.actions:resume",
+    "run": f"{CLI}.actions:run",
+    "set": f"{CLI}.schedules_edit:set_",
+    "show": f"{CLI}.explain:explain",
+    "stored": f"{CLI}.schedules:schedules",
 }
+LIMIT = {"list": f"{GATE} top", "record": f"{GATE} record", "set": f"{GATE} limit"}
+COMMANDS = {
+    "alarm": f"{CLI}.alarms:alarms",
+    "audit": f"{CLI}.audit:audit",
+    "doctor": f"{CLI}.doctor:doctor",
+    "export": f"{CLI}.import_export:export",
+    "flower": "celery_pecker.surfaces.flower.command:flower",
+    "health": f"{CLI}.health:health",
+    "history": f"{CLI}.history:history",
+    "intake": f"{CLI}.intake:intake",
+    "import": f"{CLI}.import_export:import_",
+    "job": "celery_sharding.cli:sharding",
+    "leave": f"{CLI}.leave:leave",
+    "migrate": f"{CLI}.migrate:migrate",
+    "observe": f"{CLI}.observe:observe",
+    "observer": f"{CLI}.observers:observers",
+    "now": f"{CLI}.now:now",
+    "outbox": f"{CLI}.outbox:outbox",
+}
+FLAT = {
+    "alarms": f"{CLI}:pecker alarm",
+    "explain": f"{CLI}:pecker schedule show",
+    "observers": f"{CLI}:pecker observer",
+    "schedules": f"{CLI}.schedules:schedules",
+    "tasks": f"{CLI}:pecker schedule list",
+    **{
+        verb: f"{CLI}:pecker schedule {verb}"
+        for verb in SCHEDULE.keys() - {"history", "list", "show", "stored"}
+    },
+}
+"""Names from before there were nouns, which go on."""
 
 pecker = LazyGroup(
     "pecker",
     summary="Schedules that keep their pace whatever dies.",
-    commands=COMMANDS,
+    commands={**COMMANDS, **FLAT},
     usual="now",
     needs={"flower": "flower"},
+    hidden=FLAT,
 )
+for noun, summary, verbs in (
+    ("schedule", "Entries, of code and stored: when they run, and edits.", SCHEDULE),
+    ("limit", "Databases behind the gate: what they get, and their limits.", LIMIT),
+):
+    group = LazyGroup(
+        noun, summary=summary, commands=verbs, usual="list", under="pecker"
+    )
+    pecker.add_command(group)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cached_property
 
+from celery_pecker.kernel.app_modules import own_app
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.declared import suggestion
 from celery_pecker.kernel.errors import PeckerError, UnknownSchedule
@@ -91,5 +92,5 @@ class Context(DatabaseContext):
         """Print a text with marks, then texts that may look like marks and are none."""
         self.console.print(marked, end="")
         for text in plainly:
-            self.console.print(text, end="", markup=False)
+            self.console.print(own_app(text), end="", markup=False)
         self.console.print()

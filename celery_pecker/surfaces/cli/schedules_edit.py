@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 import click
 import psycopg
 
+from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.kernel.audit import current_user
+from celery_pecker.kernel.declared import suggestion
 from celery_pecker.kernel.errors import InvalidField, Misconfigured
 from celery_pecker.kernel.hosts import BoundedConnection
 from celery_pecker.schedules import ScheduleRow
@@ -20,6 +22,7 @@ from celery_pecker.schedules.stored.form_fields import FIELDS, KINDS, Field
 from celery_pecker.surfaces.cli.context import NO, Context
 from celery_pecker.surfaces.console import instants
 from celery_pecker.surfaces.console.database_context import acting
+from celery_pecker.surfaces.findings.broker import known_tasks
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 OF_SCHEDULE = ("zone", "calendar", "days", "jitter", "splay")
@@ -106,6 +109,7 @@ def set_(
     else:
         with context.recorded("schedules set", name):
             _say(context, change())
+        _name_unknown(context, wanted["task"])
 
 
 def _refuse(context: Context, change: Callable[..., ScheduleRow]) -> None:
@@ -138,6 +142,7 @@ def once(
         task, at=at, name=name, by=current_user(), **version, **decoded
     )
     _say(context, row)
+    _name_unknown(context, task)
 
 
 @Context.command()
@@ -228,6 +233,17 @@ def _say(context: Context, row: ScheduleRow) -> None:
         return
     context.print("", f"{row.name!r} is at version {row.version}: {row.words}")
     context.print("", _next(context, row))
+
+
+def _name_unknown(context: Context, task: str) -> None:
+    """Say which task neither this app nor a worker that answers has."""
+    load_app(context.app)
+    known = {*context.app.tasks}
+    if task not in known:
+        known |= known_tasks(context.app)
+    if task not in known:
+        told = f"note: no worker that answers has the task {task!r}, nor has this app"
+        click.echo(told + suggestion(task, known), err=True)
 
 
 def _next(context: Context, row: ScheduleRow) -> str:

@@ -15,6 +15,7 @@ from celery import Celery
 from celery.bin.base import CeleryCommand
 from rich.console import Console
 
+from celery_pecker.kernel.app_modules import own_app
 from celery_pecker.kernel.clock import SYSTEM, pause
 from celery_pecker.surfaces.console import exits
 from celery_pecker.surfaces.console.documents import plain
@@ -97,10 +98,10 @@ class CommandContext:
             context = cls(app=app, settings=cls.read_settings(app), json=json)
             yield context
         except cls.no_answer as error:
-            raise Unanswered(str(error)) from error
+            raise Unanswered(own_app(str(error))) from error
         except cls.failures as error:
             message = str(error) + (context.hint(error) if context else "")
-            raise click.ClickException(message) from error
+            raise click.ClickException(own_app(message)) from error
         finally:
             if context is not None:
                 context.close()

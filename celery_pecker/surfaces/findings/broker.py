@@ -149,6 +149,16 @@ def _inspect(app: Celery, name: str) -> dict[str, Any]:
         return getattr(inspect, name)() or {}
 
 
+def names_of(replies: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return the tasks that workers know, by name."""
+    return {task.partition(" ")[0] for of in replies.values() for task in of}
+
+
+def known_tasks(app: Celery) -> set[str]:
+    """Return the tasks that workers which answer know; none where none answers."""
+    return names_of(bounded(CONNECT + LOOK, _inspect, app, "registered") or {})
+
+
 def untaken(
     replies: Mapping[str, Sequence[Mapping[str, Any]]], entries: Sequence[Scheduled]
 ) -> Iterator[Finding]:
@@ -173,7 +183,7 @@ def unknown(
     replies: Mapping[str, Sequence[str]], entries: Sequence[Scheduled]
 ) -> Iterator[Finding]:
     """Judge whether a worker knows each task that is scheduled. Pure."""
-    known = {task.partition(" ")[0] for of in replies.values() for task in of}
+    known = names_of(replies)
     of_task: dict[str, list[str]] = {}
     for one in entries:
         if known and one.task not in known and not one.task.startswith(CELERYS):

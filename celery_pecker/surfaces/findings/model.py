@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from celery_pecker.kernel.app_modules import own_app
+
 
 class Grade(StrEnum):
     """How bad it is."""
@@ -102,9 +104,11 @@ def ok(check: str, text: str) -> Finding:
 
 def warn(check: str, text: str, advice: str, **more: Any) -> Finding:
     """Return that it should be looked at."""
+    advice = own_app(advice)
     return Finding(check=check, grade=Grade.WARN, text=text, advice=advice, **more)
 
 
 def fail(check: str, text: str, advice: str, **more: Any) -> Finding:
     """Return that it is wrong: slots are, or will be, late or lost."""
+    advice = own_app(advice)
     return Finding(check=check, grade=Grade.FAIL, text=text, advice=advice, **more)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from io import StringIO
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -16,8 +22,9 @@ from celery.bin.base import CLIContext
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from celery_pecker.surfaces.cli import pecker
+from celery_pecker.surfaces.cli import FLAT, pecker
 from celery_pecker.surfaces.console.documents import plain
+from celery_pecker.surfaces.console.group import examples
 from celery_pecker.surfaces.console.instants import for_people
 from celery_pecker.surfaces.console.listing import Listing
 from celery_sharding import Sharding
@@ -32,18 +39,22 @@ GROUPS: dict[str, click.Group] = {
 }
 CLOSED = "127.0.0.1:1"
 ARGUMENTS = {
-    "pecker explain": ("tick",),
+    "pecker schedule show": ("tick",),
     "pecker health": ("--pace",),
-    "pecker import": ("last.json",),
-    "pecker once": ("proj.tick", "--at", "2031-01-01T12:00Z"),
-    "pecker remove": ("report",),
-    "pecker rename": ("report", "monthly"),
-    "pecker set": ("report", "--task", "t", "--every", "5"),
     "pecker history": ("tick",),
-    "pecker next": ("tick",),
-    "pecker pause": ("tick",),
-    "pecker resume": ("tick",),
-    "pecker run": ("tick",),
+    "pecker import": ("last.json",),
+    "pecker limit list": ("--once",),
+    "pecker limit record": ("--seconds", "1", "--to", "run.json"),
+    "pecker limit set": ("main", "5"),
+    "pecker schedule history": ("report",),
+    "pecker schedule once": ("proj.tick", "--at", "2031-01-01T12:00Z"),
+    "pecker schedule remove": ("report",),
+    "pecker schedule rename": ("report", "monthly"),
+    "pecker schedule set": ("report", "--task", "t", "--every", "5"),
+    "pecker schedule next": ("tick",),
+    "pecker schedule pause": ("tick",),
+    "pecker schedule resume": ("tick",),
+    "pecker schedule run": ("tick",),
     "sharding concurrency": ("job", "2"),
     "sharding rerun": ("job", "0"),
     "throttle limit": ("main", "5"),
@@ -54,6 +65,7 @@ ASKS_NOBODY = {
     "pecker doctor",
     "pecker flower",
     "pecker intake",
+    "pecker job",
     "pecker now",
     "pecker observe",
     "throttle serve",
@@ -61,12 +73,31 @@ ASKS_NOBODY = {
 """Commands that do not end with 3 at a server that is away."""
 
 
+def walked(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield the commands below a group that help has, by their words."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield f"{path} {name}", command
+        if isinstance(command, click.Group):
+            yield from walked(command, f"{path} {name}")
+
+
+EVERY = {
+    path: command
+    for group, commands in GROUPS.items()
+    for path, command in walked(commands, group)
+}
+NOUNS = ("pecker schedule", "pecker limit")
+
+
 def names() -> list[str]:
-    """Return all commands: ``pecker tasks`` and so on."""
+    """Return all commands: ``pecker schedule list`` and so on."""
     return [
-        f"{group} {name}"
-        for group, commands in GROUPS.items()
-        for name in commands.list_commands(click.Context(commands))
+        path
+        for path in EVERY
+        if path not in NOUNS and (path.count(" ") == 1 or path.startswith(NOUNS))
     ]
 
 
@@ -79,18 +110,80 @@ def run(name: str, *words: str) -> Result:
     app.conf.throttle_limits = {"main": 5}
     app.conf.throttle_redis_url = f"redis://{CLOSED}/0"
     Sharding(app)
-    group, command = name.split()
+    group, *command = name.split()
     context = CLIContext(app=app, no_color=True, workdir=None)
-    return CliRunner().invoke(GROUPS[group], [command, *words], obj=context)
+    return CliRunner().invoke(GROUPS[group], [*command, *words], obj=context)
 
 
 def test_the_table_has_each_command() -> None:
     """And no other."""
     page = (ROOT / "docs" / "reference" / "cli.md").read_text()
     told = re.findall(
-        r"^\| `((?:pecker|sharding|throttle) \w+)` \|", page, re.MULTILINE
+        r"^\| `((?:pecker|sharding|throttle) [\w ]+)` \|", page, re.MULTILINE
     )
     assert sorted(told) == sorted(names())
+
+
+@pytest.mark.parametrize(
+    "path", [path for path, one in EVERY.items() if not isinstance(one, click.Group)]
+)
+def test_help_is_narrow_and_has_two_examples_that_the_command_takes(path: str) -> None:
+    """What is required stands first; what is shown can be typed."""
+    first, *words = path.split()
+    command: click.Command = GROUPS[first]
+    for word in words:  # anew: some have two names, and the examples of the last
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word) or command
+    told = command.get_help(click.Context(command, info_name=path))
+    assert max(map(len, told.splitlines())) <= 80
+    own = path.replace("pecker job", "sharding")
+    mine = [one for one in examples() if f"{one} ".startswith(f"{own} ")]
+    assert len(mine) == 2
+    for one in mine:
+        assert f"celery -A proj {one}" in told
+        given = shlex.split(one)[len(own.split()) :]
+        command.make_context(words[-1], given, resilient_parsing=False)
+    required = [one.required for one in command.params]
+    assert required == sorted(required, reverse=True)
+
+
+@pytest.mark.parametrize("flat", sorted(FLAT))
+def test_names_from_before_go_on_and_are_not_in_help(flat: str) -> None:
+    """Scripts of people have them; `pecker pause` is `pecker schedule pause`."""
+    context = click.Context(pecker)
+    assert pecker.get_command(context, flat) is not None
+    assert f"pecker {flat}" not in EVERY
+    assert run(f"pecker {flat}", "--no-such-option").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [("celery pecker sch", "schedule"), ("celery pecker schedule pau", "pause")],
+)
+def test_a_shell_completes_nouns_and_verbs(typed: str, completed: str) -> None:
+    """As click does it; a noun alone does not stand for its usual command then."""
+    environment = {
+        **os.environ,
+        "_CELERY_COMPLETE": "bash_complete",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(typed.count(" ")),
+    }
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("celery"))],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"plain,{completed}" in done.stdout.splitlines(), done.stderr
+
+
+def test_a_noun_alone_lists_and_a_misspelt_verb_is_named() -> None:
+    """As each group does."""
+    assert run("pecker schedule").exit_code == 3  # its server is away
+    told = run("pecker schedule", "pasue")
+    assert told.exit_code == 2
+    assert "pause" in told.stderr
 
 
 @pytest.mark.parametrize("name", names())

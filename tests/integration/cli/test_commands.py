@@ -211,7 +211,7 @@ def test_help_names_every_command(line: Line) -> None:
     shown = line("--help")
     assert shown.exit_code == 0
     # One hands its options on to Flower, the others serve until they are ended.
-    for name in COMMANDS.keys() - {"flower", "intake", "observe"}:
+    for name in COMMANDS.keys() - {"flower", "intake", "job", "observe"}:
         assert re.search(rf"\n  {name} ", shown.stdout)
         told = line(name, "--help")
         assert told.exit_code == 0

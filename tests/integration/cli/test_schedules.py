@@ -246,6 +246,17 @@ def test_one_run_is_stored(line: Line) -> None:
     assert "allowed is JSON" in torn.stderr
 
 
+def test_a_task_that_nobody_has_is_named(line: Line) -> None:
+    """It is stored all the same: the deploy that brings it may come later."""
+    told = line("set", "odd", "--task", "celery.backend_cleanp", "--every", "60")
+    assert told.exit_code == 0
+    assert "has the task 'celery.backend_cleanp'" in told.stderr
+    assert "did you mean 'celery.backend_cleanup'" in told.stderr
+    known = line("once", "celery.backend_cleanup", "--at", "2031-01-01T12:00Z")
+    assert known.exit_code == 0
+    assert not known.stderr
+
+
 def test_pauses_are_kept_in_the_history_of_any_entry(line: Line) -> None:
     """Who paused it, and when; a stored one, and one of code."""
     line.json("set", *REPORT)
