@@ -21,6 +21,7 @@ from celery_pecker.surfaces.views.model import (
     Shown,
     Table,
     View,
+    number,
 )
 from celery_pecker.surfaces.views.phrases import count, duration, plural, rate
 from celery_sharding.errors import InstanceNotFound, JobNotFound
@@ -64,7 +65,7 @@ def read_jobs(ledger: Ledger, query: Query) -> Shown:
     rows = ledger.reading.jobs(
         open_only=query.get("open") == "1",
         search=query.get("search", "").replace("\0", "").strip(),
-        before=number(query.get("after", "")),
+        before=number(query.get("after", ""), DIGITS),
         most=ROWS + 1,
     )
     shown = rows[:ROWS]
@@ -96,12 +97,6 @@ def read_job(ledger: Ledger, query: Query) -> Shown | None:
         next=f"{last.origin}.{last.place}" if last else "",
         extra={**_picture(seen), "shard": _chosen(ledger, seen.row.leading, chosen)},
     )
-
-
-def number(text: str, digits: int = DIGITS) -> int | None:
-    """Return a whole number of an address; None: there is none."""
-    sign, plain = ("-", text[1:digits]) if text.startswith("-") else ("", text[:digits])
-    return int(sign + plain) if plain.isascii() and plain.isdigit() else None
 
 
 def _picture(seen: Snapshot) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -118,13 +119,13 @@ class LazyGroup(DYMGroup):
         return cast("list[str]", super().parse_args(ctx, args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands that help has."""
+        """Return the names of all commands; help leaves out those that are hidden."""
         present = [
             name
             for name in self._places
             if name not in self._needs or find_spec(self._needs[name])
         ]
-        return sorted({*super().list_commands(ctx), *present} - {*self._hidden})
+        return sorted({*super().list_commands(ctx), *present})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of that name."""
@@ -138,4 +139,8 @@ class LazyGroup(DYMGroup):
                 found = found.get_command(ctx, verb) or found
         if " " in self._path and isinstance(found, click.Group):
             found = alone(found)
-        return illustrated(found, f"{self._path} {cmd_name}")
+        found = illustrated(found, f"{self._path} {cmd_name}")
+        if cmd_name in self._hidden:
+            found = copy(found)
+            found.hidden = True
+        return found

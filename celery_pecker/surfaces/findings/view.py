@@ -45,14 +45,6 @@ def _restart(project: Project, key: str, user: str) -> str:
     return plural(len(rows), "observer")
 
 
-def _resume(project: Project, key: str, user: str) -> None:
-    project.schedules.resume(key, by=user)
-
-
-def _pause(project: Project, key: str, user: str) -> None:
-    project.schedules.pause(key, by=user)
-
-
 def _take(project: Project, key: str, user: str) -> str:
     del user
     replies = project.app.control.add_consumer(key, reply=True) or ()
@@ -114,14 +106,14 @@ CAUSES = Table(
         _act(
             "resume",
             "Resume",
-            _resume,
+            lambda project, key, user: project.schedules.resume(key, by=user),
             "Resumed, with the next slot.",
             "Its slots run again, from the next one on.",
         ),
         _act(
             "pause",
             "Pause",
-            _pause,
+            lambda project, key, user: project.schedules.pause(key, by=user),
             "Paused: slots pass without a run.",
             "Its slots pass without a run until it is resumed.",
         ),

@@ -31,15 +31,13 @@ from celery_pecker.surfaces.flower.stored_schedules import (
 )
 from celery_pecker.surfaces.metrics.measures import LastRead
 from celery_pecker.surfaces.views import schedules as view
-from celery_pecker.surfaces.views.model import Shown
+from celery_pecker.surfaces.views.model import Shown, skipped
 
 if TYPE_CHECKING:
     from celery_pecker.schedules import ScheduleRow
 
 ROWS = 50
 """On one page of the list."""
-DIGITS = 9
-"""Of a page's number, at most: Python refuses to read thousands."""
 LISTED = 20
 """Slots whose tasks can be opened."""
 SPARED = 10
@@ -63,14 +61,12 @@ def read_list(source: Source, query: Query) -> dict[str, Any]:
     """Return one page of the entries, and the figures of all."""
     overview = Overview(source.database)
     order = query.get("order")
-    number = query.get("page", "")[:DIGITS]
-    at = int(number) if number.isascii() and number.isdigit() else 1
     page = overview.page(
         search=query.get("search", "").strip(),
         order=order if order in ORDERS else view.ENTRIES.order,
         descending=query.get("descending") == "1",
         limit=ROWS,
-        offset=(max(at, 1) - 1) * ROWS,
+        offset=skipped(query, ROWS),
     )
     stored = stored_of(source, [row.name for row in page.rows])
     gone = [row.name for row in page.rows if not row.declared]

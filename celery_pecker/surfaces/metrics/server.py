@@ -12,6 +12,7 @@ import socketserver
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -37,33 +38,27 @@ class ProcessMetrics:
     """Counters and histograms of one process, in the registry given."""
 
     def __init__(self, registry: CollectorRegistry, *, hostname: str) -> None:
-        self._hostname = hostname
 
-        def counter(name: str, documentation: str, *labels: str) -> Counter:
-            full = f"celery_pecker_{name}"
-            return Counter(
-                full, documentation, ("hostname", *labels), registry=registry
+        def made(kind: Any, name: str, text: str, *labels: str, **how: Any) -> Any:
+            full, names = f"celery_pecker_{name}", ("hostname", *labels)
+            return partial(
+                kind(full, text, names, registry=registry, **how).labels, hostname
             )
 
-        def histogram(
-            name: str, documentation: str, bounds: tuple[float, ...], *labels: str
-        ) -> Histogram:
-            full = f"celery_pecker_{name}_seconds"
-            names = ("hostname", *labels)
-            return Histogram(
-                full, documentation, names, buckets=bounds, registry=registry
-            )
-
+        counter, timed = partial(made, Counter), partial(made, Histogram)
         self._wakes = counter("wakeups", "Wake-ups that claimed")
         self._won = counter("slots_won", "Slots won here")
         self._published = counter("slots_published", "Slots whose message is out")
         self._lost = counter("slots_not_sent", "Slots won here and not sent")
         self._steps = counter("clock_steps", "Steps of the database's clock")
         self._refused = counter("runs_refused", "Runs not started", "name", "reason")
-        self._claim = histogram("claim", "How long a claim took", QUICK)
-        self._publish = histogram("publish", "How long a batch took", QUICK)
-        self._late = histogram("lateness", "From the slot to its message", QUICK)
-        self._ran = histogram("run", "How long runs took", LONG, "name", "state")
+        quick = partial(timed, buckets=QUICK)
+        self._claim = quick("claim_seconds", "How long a claim took")
+        self._publish = quick("publish_seconds", "How long a batch took")
+        self._late = quick("lateness_seconds", "From the slot to its message")
+        self._ran = timed(
+            "run_seconds", "How long runs took", "name", "state", buckets=LONG
+        )
         for signal, receiver in self._receivers():
             signal.connect(receiver)
 
@@ -80,27 +75,25 @@ class ProcessMetrics:
         yield signals.run_ended, self._on_run_ended
 
     def _on_woke(self, woke: signals.Woke) -> None:
-        hostname = self._hostname
-        self._wakes.labels(hostname).inc()
-        self._won.labels(hostname).inc(woke.won)
-        self._published.labels(hostname).inc(woke.published)
-        self._claim.labels(hostname).observe(woke.claim_seconds)
+        self._wakes().inc()
+        self._won().inc(woke.won)
+        self._published().inc(woke.published)
+        self._claim().observe(woke.claim_seconds)
         if woke.won:
-            self._publish.labels(hostname).observe(woke.publish_seconds)
-            self._late.labels(hostname).observe(woke.lateness_seconds)
+            self._publish().observe(woke.publish_seconds)
+            self._late().observe(woke.lateness_seconds)
 
     def _on_missed(self, missed: signals.Missed) -> None:
-        self._lost.labels(self._hostname).inc(missed.slots)
+        self._lost().inc(missed.slots)
 
     def _on_clock_stepped(self, _stepped: signals.ClockStepped) -> None:
-        self._steps.labels(self._hostname).inc()
+        self._steps().inc()
 
     def _on_refused(self, refused: signals.Refused) -> None:
-        self._refused.labels(self._hostname, refused.task, refused.reason).inc()
+        self._refused(refused.task, refused.reason).inc()
 
     def _on_run_ended(self, ended: signals.RunEnded) -> None:
-        hostname = self._hostname
-        self._ran.labels(hostname, ended.task, ended.state).observe(ended.seconds)
+        self._ran(ended.task, ended.state).observe(ended.seconds)
 
 
 REQUEST_TIMEOUT = 10.0

@@ -14,6 +14,21 @@ Query = Mapping[str, str]
 """What chooses rows: the values of filters by their keys."""
 
 
+DIGITS = 6
+"""Of a page's number, at most: Python refuses to read thousands."""
+
+
+def number(text: str, digits: int = DIGITS) -> int | None:
+    """Return a whole number of an address; None: there is none."""
+    sign, plain = ("-", text[1:digits]) if text.startswith("-") else ("", text[:digits])
+    return int(sign + plain) if plain.isascii() and plain.isdigit() else None
+
+
+def skipped(query: Query, rows: int) -> int:
+    """Return how many rows come before the page that an address asks for."""
+    return (max(number(query.get("page", "")) or 1, 1) - 1) * rows
+
+
 _Figures = Literal["instant", "duration", "count", "rate", "figure", "part"]
 Kind = Literal["text", "name", "state", "error", "folded", _Figures]
 """What a column holds, which says how it is written.

@@ -33,6 +33,7 @@ from celery_pecker.surfaces.views.model import (
     Table,
     Tone,
     View,
+    skipped,
 )
 from celery_pecker.surfaces.views.phrases import count, duration, plural
 
@@ -45,8 +46,6 @@ EVENTS = 200
 LONGEST = 400
 """Letters of arguments and of a cursor."""
 LONGEST_NAME = 500
-DIGITS = 6
-"""Of a page's number, at most."""
 MOST_KINDS = 100
 """Kinds, at most, that have series of their own."""
 LONG_WAIT = 60.0
@@ -68,9 +67,7 @@ def read(database: Database, query: Query) -> Shown:
     """Return hosts, figures of all, a page of observers, and the life of one."""
     overview = ObserversOverview(database)
     [(now,)] = database.run("read_clock", now=None)
-    number = query.get("page", "")[:DIGITS]
-    at = int(number) if number.isascii() and number.isdigit() else 1
-    page = overview.page(_which(query), limit=ROWS, skip=(max(at, 1) - 1) * ROWS)
+    page = overview.page(_which(query), limit=ROWS, skip=skipped(query, ROWS))
     summary = overview.summary()
     row, events = _life(overview, _text(query, "name"))
     return Shown(

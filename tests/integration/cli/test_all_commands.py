@@ -79,6 +79,8 @@ def walked(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
+        if command.hidden:
+            continue
         yield f"{path} {name}", command
         if isinstance(command, click.Group):
             yield from walked(command, f"{path} {name}")
