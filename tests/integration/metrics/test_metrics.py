@@ -256,7 +256,7 @@ urlopen(f"http://127.0.0.1:{port}/metrics").read()
 while threading.active_count() > threads:  # who answered still holds the connection
     time.sleep(0.01)
 seen, told = os.pipe()
-for lock in (server._process._ran._lock, server._tables._reading):
+for lock in (server._process._ran.func.__self__._lock, server._tables._reading):
     lock.acquire()  # whatever another thread was at when the pool made a process
 if not os.fork():
     signals.run_ended.send(
