@@ -37,6 +37,10 @@ def words(cell: int) -> set[str]:
     return {*re.findall(r"`([\w-]+)`", " ".join(row[cell + 1] for row in rows))}
 
 
+OTHERS = ("pecker job", "pecker limit")
+"""Nouns whose commands are those of sharding and throttle."""
+
+
 def commands() -> dict[str, click.Command]:
     """Return all commands of the three packages, by what is typed."""
 
@@ -47,7 +51,8 @@ def commands() -> dict[str, click.Command]:
             for name in group.list_commands(click.Context(group)):
                 command = group.get_command(click.Context(group), name)
                 assert command is not None
-                yield from walk(command, f"{path} {name}")
+                if f"{path} {name}" not in OTHERS:
+                    yield from walk(command, f"{path} {name}")
 
     groups = {"pecker": pecker, "sharding": sharding, "throttle": throttle}
     return {
