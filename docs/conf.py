@@ -11,7 +11,14 @@ author = "The celery-pecker maintainers"
 project_copyright = author
 release = version_of("celery-pecker")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+]
+# Blocks of a session show what is typed behind a prompt; only that is copied.
+copybutton_prompt_text = "$ "
 exclude_patterns = ["_build", "README.md"]
 
 html_theme = "furo"

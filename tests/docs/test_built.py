@@ -69,3 +69,10 @@ def test_the_api_is_shown_by_public_names_and_whole_sentences(built: Path) -> No
             ".stored.app.",
         ):
             assert artefact not in text, f"{page.name}: {artefact}"
+
+
+def test_code_can_be_copied(built: Path) -> None:
+    """A page loads what puts a button on each of its blocks."""
+    page = (built / "index.html").read_text(encoding="utf-8")
+    assert re.search(r'src="_static/copybutton\.js', page)
+    assert (built / "_static" / "copybutton.js").is_file()
