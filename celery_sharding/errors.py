@@ -8,27 +8,7 @@ from __future__ import annotations
 
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured, PeckerError
 
-__all__ = [
-    "CycleFound",
-    "DatabaseUnavailable",
-    "DuplicateKey",
-    "InlineLimitExceeded",
-    "InstanceNotFound",
-    "ItemNotSerializable",
-    "JobCancelled",
-    "JobDeadlineExceeded",
-    "JobFailed",
-    "JobNotFound",
-    "Misconfigured",
-    "NoExecutor",
-    "PeckerError",
-    "PlanLimitExceeded",
-    "ProcessorNotRegistered",
-    "ShardingError",
-    "SubmissionUnknown",
-    "TooManyFailed",
-    "WrongStage",
-]
+__all__ = ["DatabaseUnavailable", "Misconfigured", "PeckerError"]
 
 
 class ShardingError(PeckerError):

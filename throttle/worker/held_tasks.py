@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import count
 from threading import RLock
@@ -130,21 +131,18 @@ SLACK = 1000
 Expiry = tuple[float, int, ref[Held]]
 
 
+@dataclass(eq=False, repr=False)
 class RevokedOrExpired:
     """Finds held tasks that were revoked or have expired: they leave, and never start.
 
     Without looking at all that is held.
     """
 
-    def __init__(
-        self,
-        held: Callable[[], Iterable[Held]],
-        leave: Callable[[Held], object],
-        clock: Monotonic = monotonic,
-    ) -> None:
-        self._held = held
-        self._leave = leave
-        self._clock = clock
+    held: Callable[[], Iterable[Held]]
+    leave: Callable[[Held], object]
+    clock: Monotonic = monotonic
+
+    def __post_init__(self) -> None:
         self._expiries: list[Expiry] = []
         self._number = count()
         self._revoked = _revocations()
@@ -173,8 +171,8 @@ class RevokedOrExpired:
         while self._expiries and self._expiries[0][0] < moment:
             held = heappop(self._expiries)[2]()
             if held is not None and held.request.revoked():
-                self._leave(held)
-            if self._clock() > until:
+                self.leave(held)
+            if self.clock() > until:
                 return False
         if len(self._expiries) > 2 * holding + SLACK:
             self._expiries = [one for one in self._expiries if one[2]() is not None]
@@ -182,18 +180,18 @@ class RevokedOrExpired:
         return self._sweep_revoked(until)
 
     def _sweep_revoked(self, until: float) -> bool:
-        known, moment = _revocations(), self._clock()
+        known, moment = _revocations(), self.clock()
         full = len(state.revoked) >= state.revoked.maxlen
         if known != self._revoked or (
             full and not self._suspects and moment - self._looked >= ALL_EVERY
         ):
             self._revoked, self._looked = known, moment
-            self._suspects = list(self._held())
+            self._suspects = list(self.held())
         while self._suspects:
             held = self._suspects.pop()
             if held.request.revoked():
-                self._leave(held)
-            if self._clock() > until:
+                self.leave(held)
+            if self.clock() > until:
                 return False
         return True
 
@@ -222,32 +220,27 @@ def is_scheduled(request: Any) -> bool:
     return CELERYS or not getattr(request, "_already_revoked", False)
 
 
+@dataclass(eq=False, repr=False)
 class HeldTasks:
     """Those in the hold of their database, and those in the line of a `rate_limit`.
 
     For each of them one more message is fetched, and a timer runs while there are any.
     """
 
-    def __init__(
-        self,
-        consumer: Any,
-        hold: Hold[Held],
-        accounts: Accounts,
-        *,
-        turn: Callable[[], object],
-        clock: Monotonic = monotonic,
-    ) -> None:
-        """Take the consumer, whose timer calls `turn` to look at what is held."""
-        self.hold = hold
-        self.pace = Pace(consumer)
-        self.ended = RevokedOrExpired(self.__iter__, self.remove, clock)
+    consumer: Any
+    hold: Hold[Held]
+    accounts: Accounts
+    turn: Callable[[], object]
+    """Looks at what is held: called by the consumer's timer."""
+    clock: Monotonic = monotonic
+
+    def __post_init__(self) -> None:
+        self.pace = Pace(self.consumer)
+        self.ended = RevokedOrExpired(self.__iter__, self.remove, self.clock)
         self.broker: Broker | None = None
         """Of the connection that they come by."""
         self.prefetch_more = 0
         """For so many of them another message is fetched."""
-        self._consumer = consumer
-        self._accounts = accounts
-        self._turn = turn
         self._armed = False
         self._arming = RLock()  # of a handler of a signal, too: see `Hold`
         self._sending = False
@@ -303,7 +296,7 @@ class HeldTasks:
             held,
             size=held.size,
             priority=-priority if greater_first else priority,
-            cost=self._accounts.cost(held.target, held.task),
+            cost=self.accounts.cost(held.target, held.task),
         )
         self.arm(PERIOD)
 
@@ -313,7 +306,7 @@ class HeldTasks:
         if self.broker is not None:
             held.raised = self.broker.prefetch.rise(1)
             self.prefetch_more += held.raised
-        if self._consumer.hub is None:
+        if self.consumer.hub is None:
             self._send_prefetch()
 
     def _send_prefetch(self) -> None:
@@ -324,7 +317,7 @@ class HeldTasks:
         if self._sending:
             return
         self._sending = True
-        qos = self._consumer.qos
+        qos = self.consumer.qos
         try:
             while qos.prev != qos.value:
                 qos.update()
@@ -369,8 +362,8 @@ class HeldTasks:
             if self._armed:
                 return
             self._armed = True
-        self._consumer.timer.call_after(delay, self._fire)
+        self.consumer.timer.call_after(delay, self._fire)
 
     def _fire(self) -> None:
         self._armed = False
-        self._turn()
+        self.turn()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeVar
@@ -272,6 +273,7 @@ PROBE = Report(
 )
 
 
+@dataclass(eq=False, repr=False)
 class RedisStore:
     """Implements `Store`: one round trip per call. Threads may share it.
 
@@ -284,35 +286,31 @@ class RedisStore:
         now: For tests: seconds since 1970, instead of Redis' clock.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        prefix: str = "throttle",
-        estimator: Estimator = Estimator.WEIGHTED,
-        timeout: float = TIMEOUT,
-        now: Callable[[], float] | None = None,
-    ) -> None:
-        if not prefix or any(character in prefix for character in "{}"):
+    url: str
+    prefix: str = "throttle"
+    estimator: Estimator = Estimator.WEIGHTED
+    timeout: float = TIMEOUT
+    now: Callable[[], float] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.prefix or any(character in self.prefix for character in "{}"):
             message = (
-                f"throttle_prefix must be text without '{{' and '}}', not {prefix!r}"
+                f"throttle_prefix must be text without '{{' and '}}', not"
+                f" {self.prefix!r}"
             )
             raise Misconfigured(message)
-        parts = urlsplit(url)
+        parts = urlsplit(self.url)
         self.place = parts.netloc.rpartition("@")[2] or parts.path
         """For people: where it is, without a password."""
-        self._url = url
-        self._tag = f"{{{prefix}}}:{FORMAT}:"
+        self._tag = f"{{{self.prefix}}}:{FORMAT}:"
         self._of = f"{self._tag}of:"
-        self._estimator = estimator
-        self._now = now
-        self._first = self._client = Direct(connect(url, timeout))
+        self._first = self._client = Direct(connect(self.url, self.timeout))
         self._unanswered: set[str] = set()
         """Holders whose last answer was lost on its way."""
 
     def check(self) -> None:
         """Check Redis and its rights; raise Misconfigured or StoreUnavailable."""
-        client = Direct(connect(self._url, AT_START))
+        client = Direct(connect(self.url, AT_START))
         moved: Direct | None = None
         try:
             for script, keys, words in (
@@ -325,7 +323,7 @@ class RedisStore:
                     moved = Direct(other_node(client.client, error.host, error.port))
                     self._eval(moved, script, keys, words)
         except failures.ALL as error:
-            strange = says_otherwise(self._url, AT_START)
+            strange = says_otherwise(self.url, AT_START)
             raise failures.final(self.place, strange or error) from error
         finally:
             client.close()
@@ -407,7 +405,7 @@ class RedisStore:
         return keys, [
             report.holder,
             int(report.answered and report.holder not in self._unanswered),
-            str(self._estimator),
+            str(self.estimator),
             report.number,
             *report_words(report, names, self._of),
         ]
@@ -448,7 +446,7 @@ class RedisStore:
         keys: Sequence[str],
         words: Words,
     ) -> Any:
-        time = "" if self._now is None else str(round(self._now() * WHOLE))
+        time = "" if self.now is None else str(round(self.now() * WHOLE))
         arguments = [str(len(keys)), *keys, time, *map(str, words)]
         try:
             return client.call(["EVALSHA", script.sha, *arguments])

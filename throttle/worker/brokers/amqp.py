@@ -19,6 +19,7 @@ import amqp
 from celery.worker.consumer.tasks import Tasks
 from kombu import Exchange, Queue
 
+from celery_pecker.kernel.clock import monotonic
 from throttle.worker.brokers.broker import Broker, Held, Parking, Request
 
 SOURCE = "throttle_source"
@@ -150,14 +151,14 @@ class AmqpBroker(Broker):
         if parking.name in self._declared:
             return True
         if (
-            self._clock() - self._refused.get(parking.name, -RETRY_INTERVAL)
+            monotonic() - self._refused.get(parking.name, -RETRY_INTERVAL)
             < RETRY_INTERVAL
         ):
             return False
         try:
             self._declare(parking)
         except self._errors as error:
-            self._refused[parking.name] = self._clock()
+            self._refused[parking.name] = monotonic()
             self._once.warning(
                 parking.name, "the parking queue %s is refused: %s", parking.name, error
             )
@@ -223,9 +224,9 @@ class AmqpBroker(Broker):
         What is not confirmed within a second is delivered twice.
         """
         super().stop()
-        until = self._clock() + LAST
+        until = monotonic() + LAST
         with suppress(*self._errors):
-            while self._sent and (left := until - self._clock()) > 0:
+            while self._sent and (left := until - monotonic()) > 0:
                 self._consumer.connection.drain_events(timeout=left)
 
     # The channel's

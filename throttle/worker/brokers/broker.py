@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from kombu.common import ignore_errors
 
-from celery_pecker.kernel.clock import Monotonic, monotonic
+from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.once_a_minute import OnceAMinute
 from throttle.model import Target
 from throttle.settings import Settings
@@ -167,10 +167,8 @@ class Broker:
         consumer: Any,
         settings: Settings,
         callbacks: Callbacks,
-        clock: Monotonic = monotonic,
     ) -> None:
-        self._clock = clock
-        self._once = OnceAMinute(logger, prefix="throttle: ", clock=clock)
+        self._once = OnceAMinute(logger, prefix="throttle: ")
         self._consumer = consumer
         self.elastic = self._is_elastic()
         self.hold_timeout = settings.hold_timeout
@@ -319,7 +317,7 @@ class Broker:
         last running task, which may take an hour, and a rush would wait for it. What
         cannot be returned now is redelivered then.
         """
-        until = self._clock() + REQUEUE_TIMEOUT
+        until = monotonic() + REQUEUE_TIMEOUT
         count = 0
         with ignore_errors(self._consumer):
             # Or they would be redelivered to this worker
@@ -329,7 +327,7 @@ class Broker:
                 self.give_back(one.request.message)
                 one.request.acknowledged = True  # whatever holds on to it
                 count += 1
-                if self._clock() > until:
+                if monotonic() > until:
                     break
         return count
 

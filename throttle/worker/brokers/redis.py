@@ -14,7 +14,7 @@ from kombu.transport.redis import QoS
 from kombu.utils.json import dumps
 from redis.exceptions import ResponseError
 
-from celery_pecker.kernel.clock import now
+from celery_pecker.kernel.clock import monotonic, now
 from throttle.settings import Settings
 from throttle.worker.brokers.broker import Broker, Callbacks, Held, OtherBroker, Parking
 
@@ -169,8 +169,8 @@ class RedisBroker(Broker):
 
         An empty one would cost each fetch of the worker four keys more.
         """
-        if databases and self._clock() - self._looked >= LOOK:
-            self._looked = self._clock()
+        if databases and monotonic() - self._looked >= LOOK:
+            self._looked = monotonic()
             self._waiting = self._look(databases)
             for tag, parking in list(self._attended.items()):
                 if parking.name not in self._waiting:

@@ -114,7 +114,7 @@ def test_a_late_report_moves_no_counts(store: RedisStore, time: Time) -> None:
 def test_what_is_older_than_all_windows_is_dropped(store: RedisStore) -> None:
     """No window is made that nobody reads."""
     store.exchange(report("a", Sample(11.0, FIVE), number=1))
-    with redis.Redis.from_url(store._url) as client:
+    with redis.Redis.from_url(store.url) as client:
         assert not [key for key in client.scan_iter() if key[-4:].isdigit()]
 
 
@@ -299,7 +299,7 @@ def test_windows_expire(store: RedisStore) -> None:
     store.exchange(report("a", Sample(0.0, FIVE), want=1, number=1))
     store.lower("main", 0.5, "slow", 2)
     store.elect("main", "a", 2)
-    with redis.Redis.from_url(store._url) as client:
+    with redis.Redis.from_url(store.url) as client:
         left = {key.decode(): client.pttl(key) for key in client.scan_iter()}
     assert len(left) == 8
     assert all(0 < one <= 7_200_000 for one in left.values())
