@@ -18,6 +18,7 @@ from typing import Any
 
 from celery_pecker import deadline
 from celery_pecker.kernel.clock import chance, monotonic
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding import pace
 from celery_sharding.errors import (
@@ -104,10 +105,7 @@ PART = 0.8
 """Of what a local run has: what is begun then may still come to its end."""
 MOST = 500
 """Tickets that are marked as sent once more before they are published."""
-QUIET = 60.0
-"""Seconds between two complaints that no worker is there."""
-
-_complained: dict[str, float] = {}
+_complaints = OnceAMinute(logger, prefix="sharding: ")
 
 
 def sweep(app: Any) -> dict[str, int]:
@@ -229,15 +227,6 @@ def _deal(app: Any, ledger: Ledger) -> dict[int, int]:
 
 def _complain(ledger: Ledger) -> None:
     """Warn now and then of jobs that wait while no live worker runs them."""
-    waiting = 0
-    if ledger.upkeep.slots() is None:
-        waiting = ledger.reading.totals().sharding
-    if not waiting:
-        _complained.clear()
-        return
-    moment = monotonic()
-    if moment - _complained.get("no executor", -QUIET) < QUIET:
-        return
-    _complained["no executor"] = moment
-    error = NoExecutor(f"{waiting} sharded jobs wait for a worker that runs them")
-    logger.warning("sharding: %s", error)
+    if ledger.upkeep.slots() is None and (waiting := ledger.reading.totals().sharding):
+        error = NoExecutor(f"{waiting} sharded jobs wait for a worker that runs them")
+        _complaints.warning("no executor", "%s", error)

@@ -252,21 +252,18 @@ def _waiting(held: int, oldest: float, tenants: tuple[Tenant, ...]) -> str:
 
 
 def _summary(state: State, limit: Limit | None, waiting: str) -> str:
-    match state:
-        case State.OVER:
-            why = "nothing is held in shadow mode" if limit and limit.shadow else ""
-            more = waiting or why
-            return "above its limit" + (f"; {more}" if more else "")
-        case State.HOLDING:
-            return waiting
-        case State.LOWERED:
-            return "nothing waits; the limit is lowered"
-        case State.UNGUARDED:
-            return "no worker holds to its limit"
-        case State.UNLIMITED:
-            return "counted; it has no limit in these settings"
-        case State.CALM:
-            return "nothing waits"
+    if state is State.OVER:
+        why = "nothing is held in shadow mode" if limit and limit.shadow else ""
+        return "; ".join(filter(None, ("above its limit", waiting or why)))
+    return waiting if state is State.HOLDING else SUMMARIES[state]
+
+
+SUMMARIES = {
+    State.LOWERED: "nothing waits; the limit is lowered",
+    State.UNGUARDED: "no worker holds to its limit",
+    State.UNLIMITED: "counted; it has no limit in these settings",
+    State.CALM: "nothing waits",
+}
 
 
 def _notes(

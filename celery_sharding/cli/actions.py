@@ -19,32 +19,28 @@ RETRY, _ = JOBS.acts["retry"]
 def pause(context: Context, *, task_id: str) -> None:
     """Let no further item of a job begin, until it is resumed."""
     context.ledger.control.pause(task_id)
-    if not context.print_json({"task_id": task_id, "paused": True}):
-        click.echo(JOBS.said("pause", task_id))
+    context.tell({"task_id": task_id, "paused": True}, JOBS.said("pause", task_id))
 
 
 @job_command
 def resume(context: Context, *, task_id: str) -> None:
     """Let a paused job go on where it stopped."""
     context.ledger.control.resume(task_id)
-    if not context.print_json({"task_id": task_id, "paused": False}):
-        click.echo(JOBS.said("resume", task_id))
+    context.tell({"task_id": task_id, "paused": False}, JOBS.said("resume", task_id))
 
 
 @job_command
 def cancel(context: Context, *, task_id: str) -> None:
     """End a job: no further item begins, Post does not run, no chain goes on."""
     context.ledger.control.cancel(task_id)
-    if not context.print_json({"task_id": task_id, "cancelled": True}):
-        click.echo(JOBS.said("cancel", task_id))
+    context.tell({"task_id": task_id, "cancelled": True}, JOBS.said("cancel", task_id))
 
 
 @job_command
 def retry(context: Context, *, task_id: str) -> None:
     """Run the failed items of an ended job once more, and then Post."""
     items = context.ledger.control.retry_failed(task_id)
-    if not context.print_json({"task_id": task_id, "items": items}):
-        click.echo(RETRY.said(task_id, items))
+    context.tell({"task_id": task_id, "items": items}, RETRY.said(task_id, items))
 
 
 @Context.command()
@@ -54,8 +50,7 @@ def retry(context: Context, *, task_id: str) -> None:
 def rerun(context: Context, *, task_id: str, shards: tuple[int, ...]) -> None:
     """Run shards of an ended job once more, all of their items, and then Post."""
     items = context.ledger.control.rerun(task_id, shards)
-    if not context.print_json({"task_id": task_id, "items": items}):
-        click.echo(RETRY.said(task_id, items))
+    context.tell({"task_id": task_id, "items": items}, RETRY.said(task_id, items))
 
 
 @Context.command()
@@ -65,5 +60,7 @@ def rerun(context: Context, *, task_id: str, shards: tuple[int, ...]) -> None:
 def concurrency(context: Context, *, task_id: str, number: int) -> None:
     """Let at most so many shards of a job run at once, from now on."""
     context.ledger.control.options(task_id, concurrency=number)
-    if not context.print_json({"task_id": task_id, "concurrency": number}):
-        click.echo(f"at most {number:,} shards of {task_id} run at once")
+    context.tell(
+        {"task_id": task_id, "concurrency": number},
+        f"at most {number:,} shards of {task_id} run at once",
+    )

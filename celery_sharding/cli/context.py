@@ -29,6 +29,11 @@ class Context(DatabaseContext):
         """The ledger, over a connection that is made when first needed."""
         return Ledger(self.database)
 
+    def tell(self, document: dict[str, object], words: str) -> None:
+        """Print what was done, as JSON or for people."""
+        if not self.print_json(document):
+            click.echo(words)
+
     def when(self, instant: datetime | None) -> str:
         """Return an instant for people: to the second, in the app's time zone."""
         if instant is None:

@@ -87,31 +87,18 @@ class Tickets(Repository):
         published. What is claimed under it may be claimed by others. One that was not
         taken within `resend` seconds counts as lost.
         """
-        return self._let_go(hold, "sent", resend=resend)
+        return self._let_go(hold, state="sent", resend=resend)
 
     def set_idle(self, hold: Hold, wake_in: float | None = None) -> bool:
         """Let the ticket lie idle for at least that many seconds; False: it was lost.
 
         What is claimed under it may be claimed by others.
         """
-        return self._let_go(hold, "idle", wake_in=wake_in)
+        return self._let_go(hold, state="idle", wake_in=wake_in)
 
-    def _let_go(
-        self,
-        hold: Hold,
-        state: str,
-        *,
-        wake_in: float | None = None,
-        resend: float | None = None,
-    ) -> bool:
-        row = self._run_one(
-            "free_ticket",
-            **hold.named,
-            state=state,
-            wake_in=wake_in,
-            resend=resend,
-        )
-        return row is not None
+    def _let_go(self, hold: Hold, **freed: object) -> bool:
+        freed = {"wake_in": None, "resend": None, **freed}
+        return self._run_one("free_ticket", **hold.named, **freed) is not None
 
     def to_publish(
         self, job: int, *, slots: int | None, resend: float

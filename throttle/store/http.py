@@ -13,9 +13,10 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
@@ -234,30 +235,24 @@ class HttpStore:
             message = f"{self.place} is still busy with another question"
             raise StoreUnavailable(message)
         try:
-            question = (method, path, payload, seconds, token or self.token)
-            status, reply = self._asked(*question, retry=retry)
+            token = token or self.token
+            question = partial(self._once, method, path, payload, seconds, token)
+            status, reply = self._asked(question, retry=retry)
         finally:
             self._turn.release()
         return self._read(status, reply)
 
     def _asked(
-        self,
-        method: str,
-        path: str,
-        payload: bytes | None,
-        seconds: float,
-        token: str,
-        *,
-        retry: bool,
+        self, question: Callable[[], tuple[int, bytes]], *, retry: bool
     ) -> tuple[int, bytes]:
         kept = self._wire is not None
         try:
             try:
-                return self._once(method, path, payload, seconds, token)
+                return question()
             except DROPPED:
                 if not (kept and retry):
                     raise
-                return self._once(method, path, payload, seconds, token)
+                return question()
         except (OSError, HTTPException, ValueError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             message = f"the throttle service at {self.place} does not answer: {reason}"

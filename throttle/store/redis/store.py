@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeVar
@@ -310,25 +311,18 @@ class RedisStore:
 
     def check(self) -> None:
         """Check Redis and its rights; raise Misconfigured or StoreUnavailable."""
-        client = Direct(connect(self.url, AT_START))
-        moved: Direct | None = None
+        replace(self, timeout=AT_START).probe()
+
+    def probe(self) -> None:
+        """Check as `check` does, over these connections; close them."""
         try:
-            for script, keys, words in (
-                (EXCHANGE, *self._exchange(PROBE)),
-                (LOOK, *self._look()),
-            ):
-                try:
-                    self._eval(moved or client, script, keys, words)
-                except MovedError as error:
-                    moved = Direct(other_node(client.client, error.host, error.port))
-                    self._eval(moved, script, keys, words)
+            self._follow(partial(self._eval, EXCHANGE, *self._exchange(PROBE)))
+            self._follow(partial(self._eval, LOOK, *self._look()))
         except failures.ALL as error:
             strange = says_otherwise(self.url, AT_START)
             raise failures.final(self.place, strange or error) from error
         finally:
-            client.close()
-            if moved is not None:
-                moved.close()
+            self.close()
 
     def exchange(self, report: Report) -> ExchangeAnswer:
         """Count the report; return what is known of its databases."""
@@ -420,18 +414,21 @@ class RedisStore:
         words: Words,
         read: Callable[[Any], Answered],
     ) -> Answered:
-        return self._try(lambda client: read(self._eval(client, script, keys, words)))
+        return self._try(lambda client: read(self._eval(script, keys, words, client)))
+
+    def _follow(self, call: Callable[[Direct], Answered]) -> Answered:
+        try:
+            return call(self._client)
+        except MovedError as error:
+            # A cluster: all keys have one tag, so one node has them all
+            self._go_back()
+            node = other_node(self._first.client, error.host, error.port)
+            self._client = Direct(node)
+            return call(self._client)
 
     def _try(self, call: Callable[[Direct], Answered]) -> Answered:
         try:
-            try:
-                return call(self._client)
-            except MovedError as error:
-                # A cluster: all keys have one tag, so one node has them all
-                self._go_back()
-                node = other_node(self._first.client, error.host, error.port)
-                self._client = Direct(node)
-                return call(self._client)
+            return self._follow(call)
         except failures.ALL as error:
             self._go_back()
             # Its name may lead elsewhere by now: after a failover the old primary keeps
@@ -440,11 +437,7 @@ class RedisStore:
             raise failures.away(self.place, error) from error
 
     def _eval(
-        self,
-        client: Direct,
-        script: Script,
-        keys: Sequence[str],
-        words: Words,
+        self, script: Script, keys: Sequence[str], words: Words, client: Direct
     ) -> Any:
         time = "" if self.now is None else str(round(self.now() * WHOLE))
         arguments = [str(len(keys)), *keys, time, *map(str, words)]

@@ -12,6 +12,7 @@ from celery.app.trace import build_tracer
 from celery.signals import before_task_publish
 
 from celery_pecker import deadline
+from celery_pecker.kernel.once_a_minute import OnceAMinute
 from celery_pecker.runs import guard as inheritance
 from celery_pecker.testing.manual import ManualPecker
 from celery_sharding import Sharding, flow, sweeper
@@ -370,9 +371,13 @@ def test_it_is_said_that_no_worker_is_there(
     ledger: Ledger,
     planned: Planner,
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Once in a minute, as long as jobs wait."""
-    sweeper._complained.clear()
+    quiet = OnceAMinute(
+        logging.getLogger("celery_sharding.sweeper"), prefix="sharding: "
+    )
+    monkeypatch.setattr(sweeper, "_complaints", quiet)
     said = "k_sc_ec_300006: 1 sharded jobs wait for a worker that runs them"
     with caplog.at_level(logging.WARNING):
         sweeper.sweep(app)
