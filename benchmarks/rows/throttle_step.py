@@ -111,7 +111,7 @@ def _step(url: str, before: float) -> dict[tuple[str, Estimator], float]:
     stores = [RedisStore(url, prefix=prefix, timeout=1.0) for _ in range(SOURCES + 2)]
     meters = [_Steady(RATE / SOURCES) for _ in range(SOURCES)]
     exchanges = [
-        Exchanger(settings, store, meter, name="benchmark")
+        Exchanger(settings, store, meter.read, name="benchmark")
         for store, meter in zip(stores, [*meters, _Steady(0.0)], strict=False)
     ]
     seen: dict[tuple[str, Estimator], float] = {}

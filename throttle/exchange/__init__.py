@@ -27,7 +27,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from celery_pecker.kernel.clock import SYSTEM, Monotonic, chance, monotonic, new_tag
 from celery_pecker.kernel.loop import Loop
@@ -163,14 +163,6 @@ SILENT = 2.0
 """Seconds without a turn after which the thread is taken for dead."""
 
 
-class Counts(Protocol):
-    """What the exchange wants of a meter."""
-
-    def read(self) -> Reading:
-        """Return what was counted since it was read last."""
-        ...
-
-
 @dataclass(eq=False, repr=False)
 class Exchanger:
     """Tells the store what a process counts, and keeps what it answers.
@@ -181,7 +173,7 @@ class Exchanger:
     Args:
         settings: Whose limits are asked about in each report.
         store: Where to report. Its opener closes it, after `stop`.
-        meter: What counts.
+        read: Returns what was counted since it was read last.
         accounts: A worker's, called with each reading and each answer.
         name: For people.
         holdings: What a worker says of itself, by database; asked on this thread at
@@ -193,7 +185,7 @@ class Exchanger:
 
     settings: Settings
     store: Store
-    meter: Counts
+    read: Callable[[], Reading]
     accounts: Accounts | None = None
     _: KW_ONLY
     name: str
@@ -268,7 +260,7 @@ class Exchanger:
     def turn(self) -> None:
         """Read the meter, and tell the store unless it has just failed."""
         now = self.clock()
-        reading = self.meter.read()
+        reading = self.read()
         self.lost += reading.dropped
         self._backlog.add(now, now - self._read, reading.databases)
         self._read = now

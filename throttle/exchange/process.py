@@ -18,7 +18,7 @@ from multiprocessing.util import Finalize, register_after_fork
 from typing import Any
 
 from throttle.errors import Misconfigured, StoreUnavailable
-from throttle.exchange import Counts, Exchanger, Snapshot
+from throttle.exchange import Exchanger, Snapshot
 from throttle.meter import meter
 from throttle.model import Reading, Store
 from throttle.settings import Settings, settings_of
@@ -40,14 +40,6 @@ class Part(Enum):
     """A worker runs its own exchange."""
     CHILD = auto()
     """A child of a worker: its parent reports what it counts."""
-
-
-class Nothing:
-    """The meter of a process that only asks."""
-
-    def read(self) -> Reading:
-        """Return that nothing was counted."""
-        return Reading({})
 
 
 class ProcessExchange:
@@ -129,12 +121,12 @@ class ProcessExchange:
         """
         with self._turn:
             if self._exchanger is None and self._settings is not None:
-                counts: Counts = meter if self._part is Part.OWN else Nothing()
                 self._store = open_store(self._settings)
                 self._exchanger = Exchanger(
                     self._settings,
                     self._store,
-                    counts,
+                    # One that only asks counts nothing.
+                    meter.read if self._part is Part.OWN else lambda: Reading({}),
                     name=self._name or f"{socket.gethostname()}:{os.getpid()}",
                 )
                 self._exchanger.start()

@@ -53,7 +53,7 @@ class WorkerThrottle:
         self.exchanger = Exchanger(
             settings,
             self.runtime.store,
-            meter,
+            meter.read,
             self.runtime.accounts,
             name=worker.hostname,
             holdings=self.holdings,

@@ -33,7 +33,7 @@ class Stage:
         self.exchanger = Exchanger(
             SETTINGS,
             self.store.store,
-            self.meter,
+            self.meter.read,
             self.accounts,
             name="here",
             holdings=holdings,

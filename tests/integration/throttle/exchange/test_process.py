@@ -226,7 +226,7 @@ from throttle.gate import Gate
 settings = settings_of(conf)
 report(conf)  # by a module of the user's, before the worker is
 before = this_process.exchanger
-exchanger = Exchanger(settings, open_store(settings), meter, name="worker")
+exchanger = Exchanger(settings, open_store(settings), meter.read, name="worker")
 this_process.take(exchanger, settings)
 assert not before.alive
 exchanger.start()
@@ -337,7 +337,7 @@ def test_nothing_is_counted_twice_by_a_redis_that_stood_still(
     """It does what it was asked when it goes on; the answer reaches nobody."""
     server = own_redis(fast=True)
     store, meter = RedisStore(server.url), Ticking()
-    exchanger = Exchanger(settings_of(server.url), store, meter, name="ticking")
+    exchanger = Exchanger(settings_of(server.url), store, meter.read, name="ticking")
     exchanger.start()
     try:
         assert exchanger.wait(30.0)

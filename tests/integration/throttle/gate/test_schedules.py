@@ -161,7 +161,7 @@ def test_a_scheduler_in_its_own_process_waits_for_the_database(
     """By two settings; what other processes do decides, through Redis."""
     settings = Settings.read({**app.conf, "throttle_redis_url": redis_url})
     store, busy, ran = RedisStore(redis_url), Busy(), Ran(redis_url)
-    worker = Exchanger(settings, store, busy, name="load")
+    worker = Exchanger(settings, store, busy.read, name="load")
     env = {"THROTTLE_TEST_DSN": dsn, "THROTTLE_TEST_REDIS": redis_url}
     node = beat(
         "tests.integration.throttle.gate.scheduled_app",
