@@ -10,7 +10,7 @@ import json
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from typing import NamedTuple
@@ -45,7 +45,7 @@ FOLDING = 1.0
 class FiguresWriter:
     """Writes what a process counts, once a minute."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # all but the first four have a default
         self,
         figures: Figures,
         database: Database,
@@ -54,16 +54,22 @@ class FiguresWriter:
         clock: Clock,
         folds: bool = False,
         version: str = "",
+        look: Callable[[], None] = lambda: None,
     ) -> None:
-        """``folds``: fold and purge rows, and mark what came and went."""
+        """Take what it counts, its own connection, and the name of this process life.
+
+        ``folds``: fold and purge rows, and mark what came and went.
+        ``look`` is called once a minute: it may have more to count.
+        """
         self.figures = figures
         self._database = database
         self._holder = holder
         self._clock = clock
         self._folds = folds
+        self._look = look
         self._version = version
         self._next = clock.monotonic() + LOOK_INTERVAL
-        self._upkeep_at = self._fold_at = self._next
+        self._look_at = self._upkeep_at = self._fold_at = self._next
         self._failing = False
 
     def step(self) -> float:
@@ -73,6 +79,9 @@ class FiguresWriter:
             return self._next - now
         self._next = now + LOOK_INTERVAL
         try:
+            if now >= self._look_at:
+                self._look_at = now + EVERY
+                self._look()
             self._write(self.figures.ready(now))
             if self._folds:
                 self._keep_up(now)
@@ -86,6 +95,7 @@ class FiguresWriter:
     def leave(self) -> None:
         """Write what there is: the process ends."""
         try:
+            self._look()
             self._write(self.figures.ready(self._clock.monotonic(), leaving=True))
         except PeckerError as error:
             self._complain(error)

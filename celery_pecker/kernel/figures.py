@@ -37,7 +37,8 @@ WHOLE = 65.0
 
 LATE, WAIT, RUN, OUTCOME, SENT = "l", "w", "r", "o", "n"
 DEPTH, AGE = "D", "A"
-SUMS = {"entry": "entries", "task": "outbox"}
+ALL_OUTBOX = "outbox"
+SUMS = {"entry": "entries", "task": ALL_OUTBOX}
 """The subject that adds up all of a kind."""
 
 Cell = Counter[str]
@@ -137,7 +138,7 @@ class Figures:
         minute = max(at_us // MINUTE_US * MINUTE_US, self._closed_us)
         cells = self._minutes.setdefault(minute, {})
         total = SUMS.get(subject.partition(" ")[0])
-        if total is not None:
+        if total is not None and key.islower():  # a sum of depths is no maximum
             put(cells.setdefault(total, Counter()), key, count)
         if subject in cells or len(cells) < SUBJECTS:
             put(cells.setdefault(subject, Counter()), key, count)

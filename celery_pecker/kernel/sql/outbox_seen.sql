@@ -105,6 +105,31 @@ from marked, clock
 group by kind, task
 order by kind, task
 
+/* celery_pecker:count_outbox_queues */
+-- What is due by queue, of messages that relays send: the oldest of each index, and the time.
+with {clock},
+due as materialized (
+    (
+        select routing_key, created_at as due_at
+        from {schema}.pecker_outbox
+        where mode = 0 and due_at is null and parked_at is null
+        order by id
+        limit %(most)s)
+    union all
+    (
+        select routing_key, due_at
+        from {schema}.pecker_outbox
+        where mode = 0 and due_at is not null and parked_at is null
+            and due_at <= (select now from clock)
+        order by due_at, id
+        limit %(most)s)
+)
+select {us(clock.now)} as now_us, due.routing_key as queue, count(due.due_at) as depth,
+       extract(epoch from clock.now - min(due.due_at))::float8 as oldest
+from clock
+left join due on true
+group by clock.now, due.routing_key
+
 /* celery_pecker:estimate_outbox */
 -- About how many rows each index leads to, as PostgreSQL's planner reckons: tuples to
 -- a page when it was vacuumed or analyzed last, times the pages of now.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
@@ -27,6 +27,8 @@ HEALTHY_INTERVAL = 60.0
 """Seconds for which a broker that took messages counts as well."""
 FLUSH = 100
 """Messages sent one by one before they are deleted together."""
+LATELY = 10_000
+"""Counts that nobody has taken, at most; the oldest are dropped."""
 RATED = 100
 """Tasks whose rate is reported."""
 MOST_UNWRITTEN = 100
@@ -42,10 +44,14 @@ class Delivery:
     _: KW_ONLY
     clock: Clock
     _unwritten: list[tuple[RelayBatch, Pushed[int]]] = field(default_factory=list)
-    _tasks: dict[int, str] = field(default_factory=dict)
-    """Tasks of the messages in hand."""
+    _tasks: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Tasks of the messages in hand, and their routing keys."""
     _counts: Counter[str] = field(default_factory=Counter)
     tally: RelayTally = field(default_factory=RelayTally)
+    lately: deque[tuple[tuple[str, str], int]] = field(
+        default_factory=lambda: deque(maxlen=LATELY)
+    )
+    """How many were sent of a task to a queue, until another thread takes it."""
 
     def __post_init__(self) -> None:
         self._took_at = self._rated_at = float("-inf")
@@ -59,7 +65,7 @@ class Delivery:
                 self._write(batch, Pushed(sent={*batch.ids}))
                 return
             messages = self.batches.read(batch)
-            self._tasks = {one.id: one.task for one in messages}
+            self._tasks = {one.id: (one.task, one.routing_key) for one in messages}
             plan = batch_plan.plan(
                 messages,
                 check=self.publisher.check,
@@ -161,9 +167,12 @@ class Delivery:
     def _count(self, pushed: Pushed[int]) -> None:
         if pushed.sent:
             self._took_at = self.clock.monotonic()
-            self._counts.update(
+            sent = Counter(
                 self._tasks[key] for key in pushed.sent if key in self._tasks
             )
+            self.lately.extend(sent.items())
+            for (task, _), count in sent.items():
+                self._counts[task] += count
         for id_, error in pushed.refused.items():
             self.tally.parked += 1
             logger.error("pecker: outbox: message %d is parked: %s", id_, error)

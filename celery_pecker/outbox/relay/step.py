@@ -56,7 +56,7 @@ class Relay:
         self._watermark, self._scan = Watermark(), StragglerScan()
         self._upkeep_at = self._reclaim_at = float("-inf")
         self._delivery = Delivery(self.batches, self.publisher, clock=self.clock)
-        self.tally = self._delivery.tally
+        self.tally, self.lately = self._delivery.tally, self._delivery.lately
 
     def stop(self) -> None:
         """Claim nothing more. Safe in a signal handler."""

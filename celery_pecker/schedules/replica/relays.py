@@ -17,10 +17,13 @@ from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
+from celery_pecker.kernel.figure_tables import FiguresWriter
+from celery_pecker.kernel.figures import AGE, ALL_OUTBOX, DEPTH, SENT, Figures
 from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.outbox.overview import MOST_COUNTED, OutboxOverview
 from celery_pecker.outbox.relay import vacuum
 from celery_pecker.outbox.relay.batches import Batches
 from celery_pecker.outbox.relay.step import Relay
@@ -69,8 +72,8 @@ class Relays:
         """Wait for the batches in flight, all together; return whether all left."""
         until = SYSTEM.monotonic() + timeout
         left = True
-        for one in self._all:
-            left &= one.loop.join(max(until - SYSTEM.monotonic(), 0.0))
+        for loop in [loop for one in self._all for loop in one.loops]:
+            left &= loop.join(max(until - SYSTEM.monotonic(), 0.0))
         return left
 
     @property
@@ -83,6 +86,7 @@ class Relays:
         for one in self._all:
             one.database.abandon()
             one.vacuum_database.abandon()
+            one.figures_database.abandon()
             one.publisher.abandon()
 
     def info(self) -> list[dict[str, Any]]:
@@ -139,6 +143,19 @@ class _Running:
             name=f"pecker-{kind}-vacuum",
             backoff=Backoff(most=60.0),
         )
+        self.figures_database = Database.of(self.settings, role="figures")
+        self._figures = FiguresWriter(
+            Figures(),
+            self.figures_database,
+            new_id(),
+            clock=SYSTEM,
+            look=self._count,
+        )
+        self.figuring = Loop(
+            self._write_figures,
+            name=f"pecker-{kind}-figures",
+            leave=self._leave_figures,
+        )
         self._stopped = self._vacuums = False
         self._complaint = self._logged = ""
 
@@ -147,6 +164,7 @@ class _Running:
         self._stopped = True
         self.relay.stop()
         self.vacuuming.stop()
+        self.figuring.stop()
         self.loop.stop()
 
     def _step(self) -> float:
@@ -166,6 +184,7 @@ class _Running:
             if not self._vacuums:
                 self._vacuums = True
                 self.vacuuming.start()
+                self.figuring.start()
             pause = self.relay.step()
             if self.relay.tally.broker is None and not self._stopped:
                 pause = min(pause, self.pushes.step())
@@ -182,6 +201,44 @@ class _Running:
             return LOOK_INTERVAL
         self._complaint = self._logged = ""
         return pause
+
+    @property
+    def loops(self) -> list[Loop]:
+        """What is waited for at the end."""
+        return [self.loop, self.figuring] if self._vacuums else [self.loop]
+
+    def _count(self) -> None:
+        """Count what was sent since the last look, and what waits now."""
+        summary = OutboxOverview(self.figures_database).summary()
+        queues = self.figures_database.run(
+            "count_outbox_queues", now=None, most=MOST_COUNTED
+        )
+        at_us, add = queues[0][0], self._figures.figures.add
+        waiting = [(ALL_OUTBOX, summary.depth, summary.oldest)]
+        waiting += [
+            (f"task {one.task}", one.waiting, one.oldest) for one in summary.tasks
+        ]
+        waiting += [
+            (f"queue {name}", depth, oldest) for _, name, depth, oldest in queues
+        ]
+        for subject, depth, oldest in waiting:
+            if depth:
+                add(subject, at_us, DEPTH, depth)
+                add(subject, at_us, AGE, int((oldest or 0.0) * 1_000))
+        lately = self.relay.lately
+        while lately:
+            (task, queue), count = lately.popleft()
+            add(f"task {task}", at_us, SENT, count)
+            add(f"queue {queue}", at_us, SENT, count)
+
+    def _write_figures(self) -> float:
+        rest = self._figures.step()
+        self.figures_database.close()  # it is needed once a minute
+        return rest
+
+    def _leave_figures(self) -> None:
+        self._figures.leave()
+        self.figures_database.close()
 
     def _leave(self) -> None:
         self.publisher.close()

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 import redis
 
+from celery_pecker.kernel.figures import AGE, DEPTH, SENT, Cell, merged
 from celery_pecker.testing import eventually
 from example_project.processes import ProcessContainer
 from tests.integration.outbox_relay.rows import column, record
@@ -63,6 +64,12 @@ def until(process: ProcessContainer, condition: Callable[[], Any], said: str) ->
         raise
 
 
+def figures(outbox: psycopg.Connection[Any], subject: str) -> Cell:
+    """Return what was counted of a subject."""
+    rows = outbox.execute("select figures ->> %s from pecker_figures", [subject])
+    return merged(text for (text,) in rows if text)
+
+
 @pytest.mark.parametrize("kind", ["beat", "worker"])
 def test_what_is_recorded_is_delivered(
     kind: str,
@@ -90,3 +97,27 @@ def test_what_is_recorded_is_delivered(
     process.kill("SIGTERM")
     assert process.wait(60) == 0
     assert "Traceback" not in process.life_log()
+    for subject in ("outbox", f"queue {queue_name}"):
+        assert figures(outbox, subject)[SENT] == 3, subject
+
+
+def test_what_waits_is_counted_for_charts(
+    start: Start, outbox: psycopg.Connection[Any], queue_name: str
+) -> None:
+    """Depth and age by task and queue: rows of an hour ago that no relay may have."""
+    record(outbox, 2, queue=queue_name)
+    outbox.execute(
+        "with late as (update pecker_outbox set created_at = now() - interval '1 hour'"
+        " returning id)"
+        " insert into pecker_outbox_batches"
+        " (token, ids, holder, epoch, hold, held_until, created_at)"
+        " select gen_random_uuid(), array_agg(id), gen_random_uuid(), 1,"
+        " interval '1 hour', now() + interval '1 hour', now() from late"
+    )
+    process = start("beat")
+    until(process, lambda: READY in process.life_log(), "the scheduler is ready")
+    process.kill("SIGTERM")
+    assert process.wait(60) == 0
+    queue = figures(outbox, f"queue {queue_name}")
+    assert queue[DEPTH] == 2
+    assert queue[AGE] >= 3_600_000
