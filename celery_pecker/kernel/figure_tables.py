@@ -28,7 +28,7 @@ from celery_pecker.kernel.figures import (
     FiguresRow,
     merged,
     part_of,
-    put,
+    read,
     written,
 )
 
@@ -131,10 +131,10 @@ class FiguresWriter:
             )
         if now >= self._fold_at:
             self._fold_at = now + EVERY
-            if self._fold():
+            if self.fold():
                 self._fold_at = self._next = now + FOLDING
 
-    def _fold(self) -> bool:
+    def fold(self) -> bool:
         """Fold one part of a span; return whether there was one."""
         for nth, (step, into) in enumerate(pairwise(STEPS), 1):
             rows = self._database.run(
@@ -147,10 +147,10 @@ class FiguresWriter:
             )
             if not rows:
                 continue
-            cells: defaultdict[str, list[str]] = defaultdict(list)
+            cells: defaultdict[str, list[Cell]] = defaultdict(list)
             for _, _, figures in rows:
                 for subject, cell in json.loads(figures).items():
-                    cells[subject].append(cell)
+                    cells[subject].append(read(cell))
             folded = {name: written(merged(some)) for name, some in cells.items()}
             part, at, _ = rows[0]
             self._database.change(
@@ -184,13 +184,15 @@ def points(
         since=from_us(since_us // wide * wide),
         until=from_us(until_us),
     )
-    cells: dict[int, Cell] = {}
+    parts: defaultdict[int, list[Cell]] = defaultdict(list)
     for at_us, text in rows:
         if text is not None:
-            cell = cells.setdefault(at_us // wide * wide, Cell())
-            for key, count in merged([text]).items():
-                put(cell, key, count)
-    return step, dict(sorted(cells.items()))
+            parts[at_us // wide * wide].append(read(text))
+    cells = {
+        at_us: some[0] if len(some) == 1 else merged(some)
+        for at_us, some in sorted(parts.items())
+    }
+    return step, cells
 
 
 def marks(database: Database, since_us: int, until_us: int) -> Sequence[MarkRow]:

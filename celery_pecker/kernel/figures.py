@@ -14,8 +14,7 @@ is the depth of an outbox, ``A`` the age of its oldest task in milliseconds.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
@@ -41,7 +40,9 @@ ALL_OUTBOX = "outbox"
 SUMS = {"entry": "entries", "task": ALL_OUTBOX}
 """The subject that adds up all of a kind."""
 
-Cell = Counter[str]
+Cell = dict[str, int]
+CAPITALS = "Z~"
+"""Keys above it are small letters."""
 
 
 def bucket(us: int) -> int:
@@ -49,19 +50,24 @@ def bucket(us: int) -> int:
     return 1 + int(2 * math.log2(us / SHORTEST)) if us >= SHORTEST else 0
 
 
-def quantile(cell: Mapping[str, int], measure: str, part: float) -> float | None:
-    """Return the seconds that this part of the times did not exceed; None: none known.
+def quantiles(
+    cell: Mapping[str, int], measure: str, *parts: float
+) -> list[float | None]:
+    """Return the seconds that each part of the times did not exceed; None: none known.
 
     Within a bucket times are taken as spread evenly on the logarithmic scale, so it is
     at most a factor of 1.41 off.
     """
-    keys = [key for key in cell if key[0] == measure]
-    counts = sorted((int(key[1:]), cell[key]) for key in keys)
-    left = part * sum(count for _, count in counts)
+    counts = sorted((int(key[1:]), n) for key, n in cell.items() if key[0] == measure)
+    total = sum(count for _, count in counts)
+    return [_quantile(counts, part * total) if total else None for part in parts]
+
+
+def _quantile(counts: Sequence[tuple[int, int]], left: float) -> float | None:
     for number, count in counts:
-        if count >= left > 0:
-            edge = number - 1 + left / count
-            return 0.001 * (left / count if number == 0 else 2 ** (edge / 2))
+        if count >= left:
+            share = left / count
+            return 0.001 * (share if number == 0 else 2 ** ((number - 1 + share) / 2))
         left -= count
     return None
 
@@ -76,19 +82,25 @@ def written(cell: Cell) -> str:
     return " ".join(f"{key}:{count}" for key, count in cell.items())
 
 
-def merged(texts: Iterable[str]) -> Cell:
+def read(text: str) -> Cell:
+    """Return the cell of a text."""
+    items = (item.partition(":") for item in text.split())
+    return {key: int(count) for key, _, count in items}
+
+
+def merged(cells: Iterable[Cell]) -> Cell:
     """Return what cells come to together."""
-    total: Cell = Counter()
-    for text in texts:
-        for item in text.split():
-            key, _, count = item.partition(":")
-            put(total, key, int(count))
+    total: Cell = {}
+    for cell in cells:
+        for key, count in cell.items():
+            put(total, key, count)
     return total
 
 
 def put(cell: Cell, key: str, count: int) -> None:
     """Add a count to a cell."""
-    cell[key] = max(cell[key], count) if key[0].isupper() else cell[key] + count
+    before = cell.get(key, 0)
+    cell[key] = before + count if key > CAPITALS else max(before, count)
 
 
 def spent_by(at_us: int, took: float, epoch: int, *, first: bool = True) -> Spent:
@@ -138,10 +150,10 @@ class Figures:
         minute = max(at_us // MINUTE_US * MINUTE_US, self._closed_us)
         cells = self._minutes.setdefault(minute, {})
         total = SUMS.get(subject.partition(" ")[0])
-        if total is not None and key.islower():  # a sum of depths is no maximum
-            put(cells.setdefault(total, Counter()), key, count)
+        if total is not None and key > CAPITALS:  # a sum of depths is no maximum
+            put(cells.setdefault(total, {}), key, count)
         if subject in cells or len(cells) < SUBJECTS:
-            put(cells.setdefault(subject, Counter()), key, count)
+            put(cells.setdefault(subject, {}), key, count)
 
     def ready(self, now: float, *, leaving: bool = False) -> list[FiguresRow]:
         """Return the rows of the minutes that are over; leaving: of all.

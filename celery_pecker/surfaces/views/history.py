@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -23,8 +24,7 @@ from celery_pecker.kernel.figures import (
     WAIT,
     Cell,
     merged,
-    quantile,
-    written,
+    quantiles,
 )
 from celery_pecker.schedules.history.outcomes import COUNTED
 from celery_pecker.schedules.history.report import Report
@@ -42,8 +42,9 @@ from celery_pecker.surfaces.views.phrases import count, duration
 OF = ("entry", "task", "queue")
 USUAL = "24h"
 MINUTES = {"m": 1, "h": 60, "d": 1_440}
-GOOD = frozenset({Report.SUCCEEDED})
-NEUTRAL = frozenset({Report.PUBLISHED})
+PERCENTS = (50, 95, 99)
+KEYS = {one: f"{OUTCOME}{one.value}" for one in COUNTED}
+BAD = {*KEYS.values()} - {KEYS[Report.PUBLISHED], KEYS[Report.SUCCEEDED]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +102,10 @@ def past(
     kind = "entry" if of == "entry" else "task"
     subject = f"{of} {name}" if name else SUMS[kind]
     step, cells = points(database, subject, since_us, until_us, now_us)
-    total = merged(map(written, cells.values()))
-    outcomes: Cell = Cell()
+    total = merged(cells.values())
+    outcomes: Counter[str] = Counter()
     for report, column in COUNTED.items():
-        outcomes[column] += total[f"{OUTCOME}{report.value}"]
+        outcomes[column] += total.get(KEYS[report], 0)
     return Past(
         of=of,
         name=name,
@@ -121,19 +122,20 @@ def past(
 def point(at_us: int, cell: Cell) -> PointRow:
     """Return a cell as people read it. Pure."""
     times = {
-        f"{name}_p{part}": quantile(cell, measure, part / 100)
+        f"{name}_p{part}": seconds
         for name, measure in (("late", LATE), ("wait", WAIT), ("run", RUN))
-        for part in (50, 95, 99)
+        for part, seconds in zip(
+            PERCENTS, quantiles(cell, measure, 0.5, 0.95, 0.99), strict=True
+        )
     }
-    reports = {one: cell[f"{OUTCOME}{one.value}"] for one in COUNTED}
     return PointRow(
         at=from_us(at_us),
-        published=reports[Report.PUBLISHED],
-        succeeded=reports[Report.SUCCEEDED],
-        bad=sum(n for one, n in reports.items() if one not in GOOD | NEUTRAL),
-        sent=cell[SENT],
-        depth=cell[DEPTH],
-        age=cell[AGE] / 1_000,
+        published=cell.get(KEYS[Report.PUBLISHED], 0),
+        succeeded=cell.get(KEYS[Report.SUCCEEDED], 0),
+        bad=sum(cell.get(key, 0) for key in BAD),
+        sent=cell.get(SENT, 0),
+        depth=cell.get(DEPTH, 0),
+        age=cell.get(AGE, 0) / 1_000,
         **times,
     )
 
@@ -220,7 +222,7 @@ def _runs(all_: Past) -> Card:
 
 def _time(field: str, label: str) -> Figure:
     def card(all_: Past) -> Card:
-        p50, p95, p99 = (getattr(all_.total, f"{field}_p{n}") for n in (50, 95, 99))
+        p50, p95, p99 = (getattr(all_.total, f"{field}_p{n}") for n in PERCENTS)
         return Card(duration(p95), f"p50 {duration(p50)}, p99 {duration(p99)}")
 
     return Figure(field, label, card)
@@ -242,7 +244,7 @@ POINTS = Table(
         *(
             Column(f"{key}_p{part}", f"{label} p{part}", "duration")
             for key, label in (("late", "late"), ("wait", "wait"), ("run", "run"))
-            for part in (50, 95, 99)
+            for part in PERCENTS
         ),
     ),
     empty="No figures of that time: they are written once a minute.",

@@ -16,7 +16,7 @@ import pytest
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.figure_tables import EVERY, FOLDING, FiguresWriter, points
-from celery_pecker.kernel.figures import KEPT, MINUTE_US, PARTS, Figures, merged
+from celery_pecker.kernel.figures import KEPT, MINUTE_US, PARTS, Figures, read
 from celery_pecker.schedules.history.report import Report
 from celery_pecker.surfaces.views.history import Past, past
 from celery_pecker.testing.manual import ManualClock
@@ -87,7 +87,7 @@ def rows(dsn: str) -> list[tuple[int, datetime, Counter[str]]]:
             "select step, at, figures ->> 'entry x' from pecker_figures"
             " where figures ? 'entry x' order by step, at, holder"
         ).fetchall()
-    return [(step, at, merged([text])) for step, at, text in found]
+    return [(step, at, Counter(read(text))) for step, at, text in found]
 
 
 def total(database: Database, minute: int, length: int) -> Counter[str]:
@@ -95,7 +95,7 @@ def total(database: Database, minute: int, length: int) -> Counter[str]:
     now_us = to_us(TOP) + minute * MINUTE_US
     since_us = now_us - length * MINUTE_US
     _, cells = points(database, "entry x", since_us, now_us, now_us)
-    return sum(cells.values(), Counter())
+    return sum(map(Counter, cells.values()), Counter())
 
 
 def test_a_minute_is_written_once_and_read(

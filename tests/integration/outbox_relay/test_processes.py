@@ -12,7 +12,7 @@ import psycopg
 import pytest
 import redis
 
-from celery_pecker.kernel.figures import AGE, DEPTH, SENT, Cell, merged
+from celery_pecker.kernel.figures import AGE, DEPTH, SENT, Cell, merged, read
 from celery_pecker.testing import eventually
 from example_project.processes import ProcessContainer
 from tests.integration.outbox_relay.rows import column, record
@@ -67,7 +67,7 @@ def until(process: ProcessContainer, condition: Callable[[], Any], said: str) ->
 def figures(outbox: psycopg.Connection[Any], subject: str) -> Cell:
     """Return what was counted of a subject."""
     rows = outbox.execute("select figures ->> %s from pecker_figures", [subject])
-    return merged(text for (text,) in rows if text)
+    return merged(read(text) for (text,) in rows if text)
 
 
 @pytest.mark.parametrize("kind", ["beat", "worker"])
