@@ -13,7 +13,10 @@ from celery_pecker.surfaces.findings import broker, hosts, others, packages, pos
 from celery_pecker.surfaces.findings.model import Finding, Grade, fail
 from celery_pecker.surfaces.findings.project import Project
 from celery_pecker.surfaces.findings.roots import rooted
-from celery_pecker.surfaces.views.phrases import count, plural
+from celery_pecker.surfaces.views.history import PointRow, past
+from celery_pecker.surfaces.views.phrases import count, duration, plural
+
+DAY_US = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,8 @@ class Report:
     """What is wrong, the deepest cause first, each with what follows from it."""
     totals: Totals | None = None
     """The figures of all entries; None: they could not be read."""
+    day: PointRow | None = None
+    """What the last day came to, read where nothing is wrong; None: not known."""
 
     @property
     def wrong(self) -> int:
@@ -45,11 +50,18 @@ class Report:
         if self.totals is None:
             return f"Nothing is wrong{more}"
         ended = self.totals.counts
-        bad = ended["failed"] + ended["overrun"] + ended["lost"]
+        well, bad = (
+            ended["succeeded"],
+            ended["failed"] + ended["overrun"] + ended["lost"],
+        )
+        when, late = "so far", ""
+        if self.day is not None:
+            when, well, bad = "within a day", self.day.succeeded, self.day.bad
+            late = f", 95 % at most {duration(self.day.late_p95)} late"
         return (
             f"All is well: {plural(self.totals.entries, 'entry', 'entries')} on"
-            f" {plural(self.totals.replicas, 'scheduler')}; so far"
-            f" {count(ended['succeeded'])} runs ended well, {count(bad)} badly{more}"
+            f" {plural(self.totals.replicas, 'scheduler')}; {when}"
+            f" {count(well)} runs ended well, {count(bad)} badly{late}{more}"
         )
 
 
@@ -78,9 +90,21 @@ def look(project: Project, since: Mapping[str, int] | None = None) -> Report:
             findings.append(fail("settings", str(error), "mend it, and restart"))
     now_us = to_us(SYSTEM.now()) if totals is None else totals.now_us
     findings = [*_dated(findings, since or {}, now_us)]
-    return Report(
+    report = Report(
         now_us=now_us, findings=findings, causes=rooted(findings), totals=totals
     )
+    if report.wrong or totals is None:
+        return report
+    return replace(report, day=_last_day(project))
+
+
+def _last_day(project: Project) -> PointRow | None:
+    """Return what the last day came to; None: nothing was sent, or it is not known."""
+    try:
+        day = past(project.database, "entry", "", length_us=DAY_US).total
+    except PeckerError:
+        return None
+    return day if day.published else None
 
 
 def _dated(

@@ -13,8 +13,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from celery_pecker.kernel.clock import SYSTEM, new_id, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.figure_tables import FiguresWriter
+from celery_pecker.kernel.figures import Figures
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.surfaces.findings.broker import unknown, untaken
 from celery_pecker.surfaces.findings.project import Project, Scheduled
@@ -78,13 +81,22 @@ def test_without_a_database_it_says_so(make_line: Callable[..., Line]) -> None:
 def test_well_is_one_green_line(
     dsn: str, redis_url: str, make_line: Callable[..., Line]
 ) -> None:
-    """With what there is, and how its runs ended."""
+    """With what there is, and how the runs of the last day ended."""
     line = make_line(dsn, broker_url=redis_url)
+    figures, now_us = Figures(), to_us(SYSTEM.now())
+    for key in ("o1", "l8", "o11", "o12", "o12"):
+        figures.add("entry tick", now_us, key)
+    mine = project(line)
+    writer = FiguresWriter(figures, mine.database, new_id(), clock=SYSTEM)
     with line.replica():
+        before = line.json("now")["sentence"]
+        writer.leave()
         sentence = line.json("now")["sentence"]
-    assert sentence.startswith(
-        f"All is well: {len(SCHEDULE) + 1} entries on 1 scheduler"
-    )
+    mine.close()
+    what = f"All is well: {len(SCHEDULE) + 1} entries on 1 scheduler"
+    assert before.startswith(f"{what}; so far 0 runs")
+    day = "; within a day 1 runs ended well, 2 badly, 95 % at most 16 ms late"
+    assert sentence.startswith(what + day)
 
 
 def test_the_session_that_holds_rows_is_ended_and_no_other(
