@@ -46,6 +46,16 @@ def test_what_rings_stands_first_with_its_reason(page: Screen, site: Site) -> No
     assert "ConnectionError: away" in page.text("#targets tbody")
 
 
+def test_it_leads_to_the_chart_of_its_time(page: Screen) -> None:
+    """Of its entry, with the moment at which it began in the middle."""
+    since = f"{ROW} a[href*='/history?']"
+    page.until(lambda: page.all(since), "since when is a link")
+    page.click(since)
+    page.until(lambda: page.all("[data-history] svg"), "its charts")
+    assert page.find("#filter-name").get_attribute("value") == "tick [bold]"
+    assert "since=1h&until=" in page.driver.current_url
+
+
 def test_an_alarm_that_recovers_changes_under_the_eyes(
     page: Screen, shared_dsn: str
 ) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from celery_pecker.alarms import operations
 from celery_pecker.alarms.overview import AlarmRow, AlarmsOverview, RuleRow, TargetRow
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.figures import MINUTE_US
 from celery_pecker.surfaces.views.model import (
     Act,
     Card,
@@ -169,6 +171,20 @@ ACTS = (
         open_only=False,
     ),
 )
+AROUND_US = 30 * MINUTE_US
+"""What a chart shows of before the alarm began, and of after."""
+
+
+def chart(row: AlarmRow) -> str:
+    """Return the address of the chart of an alarm at its time, behind Flower's.
+
+    Of an entry its own; what others are about shows in the chart of all.
+    """
+    name = row.subject if row.opens.startswith("schedules/entry") else ""
+    until_us = to_us(row.since) + AROUND_US
+    return "history?" + urlencode({"name": name, "since": "1h", "until": until_us})
+
+
 ALARMS_TABLE = Table(
     name="alarms",
     title="Alarms",
@@ -183,7 +199,8 @@ ALARMS_TABLE = Table(
             link="opens",
         ),
         Column("detail", "what", "error", width="tablet"),
-        Column("since", "since", "instant", width="tablet"),
+        Column("since", "since", "instant", width="tablet", link="chart"),
+        Column("chart", "chart", value=chart, width="aside"),
         Column("recovered_at", "recovered", "instant", width="tablet"),
         Column("times", "times", "count", width="desk"),
         Column(

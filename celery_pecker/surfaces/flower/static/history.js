@@ -25,7 +25,7 @@ pecker.history = (function () {
 
     // What the page is of is asked for where figures are read; the page of figures itself has them.
     function where() {
-        const asked = {of: place.dataset.of || "entry", name: place.dataset.name || "", since: view.choice.since || "", until: view.choice.until || ""};
+        const asked = {of: place.dataset.of || "entry", name: view.choice.name || "", since: view.choice.since || "", until: view.choice.until || ""};
         return pecker.root.dataset.history + "/data?" + new URLSearchParams(asked);
     }
 
