@@ -74,7 +74,7 @@ pecker.history = (function () {
                 path += `${before !== null && us - before <= 1.5 * data.step ? "L" : "M"}${left} ${y(value)}h${step}`;
                 before = us;
             });
-            parts.push(el("svg:path", {class: `pecker-${bars ? "bar" : "line"} pecker-tone-${one.tone}`, d: path}));
+            parts.push(el("svg:path", {class: `pecker-${bars ? "counts" : "line"} pecker-tone-${one.tone}`, d: path}));
         });
         for (const mark of data.marks) {
             parts.push(el("svg:path", {class: "pecker-flag pecker-flag-" + mark.kind, d: `M${x(mark.at_us)} 0V${HIGH - FOOT}`},
