@@ -107,23 +107,34 @@ SQLALCHEMY = (
     "tests/integration/runs/test_fence.py",
     "tests/integration/throttle/instrument/test_sqlalchemy.py",
 )
+PSYCOPG = (
+    "tests/integration/test_database.py",
+    "tests/integration/deadline",
+    "tests/integration/outbox",
+    "tests/integration/runs",
+    "tests/integration/throttle/instrument/test_psycopg.py",
+)
 OTHERS = {
     "django": DJANGO,
     "flower": FLOWER,
     "postgresql": POSTGRESQL,
+    "psycopg": PSYCOPG,
     "redis": REDIS,
     "sqlalchemy": SQLALCHEMY,
 }
 """All that meets them; tests/browser is run where a browser is, with that Python."""
 SAY = (
     "from importlib.metadata import version; print({name: version(name) for name in"
-    " ('celery', 'kombu', 'redis', 'django', 'flower', 'tornado', 'sqlalchemy')})"
+    " ('celery', 'kombu', 'redis', 'psycopg', 'django', 'flower', 'tornado',"
+    " 'sqlalchemy')})"
 )
 
 
 def named(version: str) -> dict[str, str]:
     """Return what is installed for a version, by what it is called in pip."""
     name, _, number = version.rpartition("-")
+    if name == "psycopg":  # its C half is of the same version
+        name = "psycopg[binary]"
     return {name: number} if name else {f"{one}[redis]": number for one in OURS}
 
 

@@ -115,6 +115,14 @@ def test_every_minor_of_celery_is_tried_every_night() -> None:
     assert {f"5.{minor}" for minor in range(least, beyond - 1)} <= tried_at_night()
 
 
+def test_the_oldest_psycopg_that_may_be_installed_is_tried_every_night() -> None:
+    """It is used by names of its own that are not public."""
+    project = (ROOT / "pyproject.toml").read_text()
+    found = re.search(r"psycopg\[binary\]>=([\d.]+),", project)
+    assert found is not None
+    assert f"psycopg-{found[1]}" in tried_at_night()
+
+
 def test_each_list_of_tests_on_other_versions_is_run_every_night() -> None:
     """A version at least of all that has a list; PostgreSQL has a job of its own."""
     names = {version.rpartition("-")[0] for version in tried_at_night()}
