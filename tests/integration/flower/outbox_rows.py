@@ -46,3 +46,10 @@ def states(dsn: str) -> dict[str, int]:
                 "select task, count(*)::int from pecker_outbox group by 1"
             ).fetchall()
         )
+
+
+def ids(dsn: str) -> set[str]:
+    """Return the ids of the messages that there are."""
+    with psycopg.connect(dsn) as connection:
+        found = connection.execute("select id::text from pecker_outbox").fetchall()
+        return {id_ for (id_,) in found}
