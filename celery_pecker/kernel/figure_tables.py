@@ -38,6 +38,8 @@ EVERY = 60.0
 """Seconds between two looks for what came, went or is too old."""
 LOOK_INTERVAL = 5.0
 """Seconds between two looks for a minute that is over."""
+MOST = 400
+"""Points of a chart."""
 FOLDING = 1.0
 """Seconds between two parts that are folded: some milliseconds of work."""
 
@@ -171,14 +173,19 @@ class MarkRow(NamedTuple):
 def points(
     database: Database, subject: str, since_us: int, until_us: int, now_us: int
 ) -> tuple[int, dict[int, Cell]]:
-    """Return the minutes of a step, and the cells of a subject by their instants."""
+    """Return the minutes of a point, and the cells of a subject by their instants.
+
+    A chart has MOST points at most: rows next to each other are one, where there are
+    more. Percentiles of each point are what a chart costs.
+    """
     age = timedelta(microseconds=now_us - since_us)
     within = [step for step in STEPS if age <= timedelta(minutes=KEPT[step])]
-    step = within[0] if within else STEPS[-1]
+    kept = within[0] if within else STEPS[-1]
+    step = kept * -((since_us - until_us) // (kept * MINUTE_US * MOST))
     wide = step * MINUTE_US
     rows = database.run(
         "read_figures",
-        step=step,
+        step=kept,
         part=part_of(subject),
         subject=subject,
         since=from_us(since_us // wide * wide),

@@ -84,8 +84,8 @@ def written(cell: Cell) -> str:
 
 def read(text: str) -> Cell:
     """Return the cell of a text."""
-    items = (item.partition(":") for item in text.split())
-    return {key: int(count) for key, _, count in items}
+    words = text.replace(":", " ").split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
 def merged(cells: Iterable[Cell]) -> Cell:

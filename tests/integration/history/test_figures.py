@@ -15,7 +15,13 @@ import pytest
 
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.database import Database
-from celery_pecker.kernel.figure_tables import EVERY, FOLDING, FiguresWriter, points
+from celery_pecker.kernel.figure_tables import (
+    EVERY,
+    FOLDING,
+    MOST,
+    FiguresWriter,
+    points,
+)
 from celery_pecker.kernel.figures import KEPT, MINUTE_US, PARTS, Figures, read
 from celery_pecker.schedules.history.report import Report
 from celery_pecker.surfaces.views.history import Past, past
@@ -168,6 +174,21 @@ def test_minutes_become_quarters_and_hours_and_go(
         for one in writers:
             one.fold()
         assert {step for step, _, _ in rows(dsn)} == {*left}, age
+
+
+@pytest.mark.parametrize(
+    ("length", "minutes"),
+    [(5, 1), (6 * 60, 1), (24 * 60, 15), (7 * 24 * 60, 30), (30 * 24 * 60, 120)],
+)
+def test_a_chart_has_a_bounded_number_of_points(
+    database: Database, length: int, minutes: int
+) -> None:
+    """What a chart takes grows with its points, not with the time it shows."""
+    now_us = to_us(TOP)
+    since_us = now_us - length * MINUTE_US
+    wide, _ = points(database, "entry x", since_us, now_us, now_us)
+    assert wide == minutes
+    assert length / wide <= MOST
 
 
 def test_what_comes_after_the_fold_is_not_counted(
