@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from celery import Celery
 
 from celery_pecker.kernel.clock import from_us, to_us
+from celery_pecker.kernel.last_read import LastRead
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.engine.model import task_id
 from celery_pecker.schedules.overview import ORDERS, EntryRow, Overview
@@ -29,7 +30,6 @@ from celery_pecker.surfaces.flower.stored_schedules import (
     stored_of,
     why_read_only,
 )
-from celery_pecker.surfaces.metrics.measures import LastRead
 from celery_pecker.surfaces.views import schedules as view
 from celery_pecker.surfaces.views.model import Shown, skipped
 

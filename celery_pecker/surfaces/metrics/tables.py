@@ -10,12 +10,13 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from celery_pecker.alarms.overview import AlarmsOverview
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import PeckerError
+from celery_pecker.kernel.last_read import LastRead
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.observers.overview import ObserversOverview
 from celery_pecker.outbox.overview import OutboxOverview, OutboxSummary
 from celery_pecker.outbox.parallel_queries import ParallelQueries
 from celery_pecker.schedules.overview import Overview
-from celery_pecker.surfaces.metrics.measures import LastRead, ReadCollector, families
+from celery_pecker.surfaces.metrics.measures import ReadCollector, families
 from celery_pecker.surfaces.views import alarms, observers, schedules
 from celery_pecker.surfaces.views.model import Measure
 from celery_pecker.surfaces.views.outbox import OUTBOX

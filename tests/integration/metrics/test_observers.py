@@ -6,11 +6,12 @@ import psycopg
 from prometheus_client import CollectorRegistry
 
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.last_read import LastRead
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.observers.model import CountRow, Place
 from celery_pecker.observers.overview import ObserversOverview, Which, summed, totals
 from celery_pecker.surfaces.metrics import TableCollector, tables
-from celery_pecker.surfaces.metrics.measures import LastRead, families
+from celery_pecker.surfaces.metrics.measures import families
 from celery_pecker.surfaces.views import observers
 from celery_pecker.testing.manual import ManualClock
 from tests.integration.cli.observer_rows import write_observers

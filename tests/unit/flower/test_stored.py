@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from celery_pecker.kernel.clock import Clock
+from celery_pecker.kernel.last_read import LastRead
 from celery_pecker.schedules import Change
 from celery_pecker.surfaces.flower.rendering import LONGEST, rows_of
 from celery_pecker.surfaces.flower.schedules import SPARED
-from celery_pecker.surfaces.metrics.measures import LastRead
 from celery_pecker.surfaces.views.schedules import CHANGES, compared
 
 AT = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
