@@ -53,7 +53,7 @@ def test_it_leads_to_the_chart_of_its_time(page: Screen) -> None:
     since = f"{ROW} a[href*='/history?']"
     page.until(lambda: page.all(since), "since when is a link")
     page.click(since)
-    page.until(lambda: page.all("[data-history] svg"), "its charts")
+    page.until(lambda: page.all("[data-charts] svg"), "its charts")
     assert page.find("#filter-name").get_attribute("value") == "tick [bold]"
     assert "since=1h&until=" in page.driver.current_url
 

@@ -21,7 +21,7 @@ from tests.integration.flower.outbox_rows import ANYBODY
 from tests.integration.flower.site import Site
 
 NAME = "tick <b>"
-CHART = "[data-history] svg"
+CHART = "[data-charts] svg"
 
 
 def fill(dsn: str) -> None:
@@ -66,6 +66,8 @@ def test_charts_and_cards_say_what_the_tables_do(page: Screen) -> None:
     assert page.text("#total-late") == "16 ms"
     assert len(page.all(f"{CHART} .pecker-flag-deploy")) == 4
     assert "v7" in page.text("#marks tbody")
+    marks = page.find("#marks").rect["y"]
+    assert all(one.rect["y"] < marks for one in page.all(CHART)), "charts come first"
     runs = page.all(CHART)[3].get_attribute("aria-label")
     assert runs == "Runs: succeeded at most 60, bad at most 1"
 

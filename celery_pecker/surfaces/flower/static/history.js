@@ -1,11 +1,11 @@
-// Charts of figures over time, with marks: wherever a page has a place [data-history].
+// Charts of figures over time, with marks: wherever a page has a place [data-charts].
 pecker.history = (function () {
     "use strict";
 
     const {el, text, attribute, count, span, time, iso, view} = pecker;
     const RANGES = [["5m", "5 minutes"], ["1h", "an hour"], ["6h", "6 hours"], ["24h", "a day"], ["7d", "7 days"], ["30d", "30 days"]];
     const LEFT = 64, HIGH = 110, FOOT = 16, LOW = 1e-3, EVERY = 10000;
-    const place = document.querySelector("[data-history]"), own = pecker.root.dataset.url === pecker.root.dataset.history;
+    const place = document.querySelector("[data-charts]"), own = pecker.root.dataset.url === pecker.root.dataset.history;
     const buttons = RANGES.map(([range, words]) => {
         const made = el("button", {type: "button", class: "pecker-act pecker-wide", "data-range": range}, words);
         made.addEventListener("click", () => { view.choose({since: range, until: ""}, true); press(); ask(); });
