@@ -217,9 +217,9 @@ def _entries(project: Project) -> Iterator[Finding]:
             "set it again: celery -A proj pecker set",
             opens=TROUBLE,
         )
-    paused = project.database.run("list_paused", now=None, most=MOST)
     # What no code declares any more is counted as paused, and is not to be resumed.
-    if totals.paused and paused:
+    paused = totals.paused and project.database.run("list_paused", now=None, most=MOST)
+    if paused:
         names = [name for (name,) in paused]
         yield warn(
             "paused",
