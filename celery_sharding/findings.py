@@ -64,7 +64,8 @@ def examine(project: Project) -> Iterator[Finding]:
 
 def _told(symptom: Symptom, rows: list[Subject]) -> Iterator[Finding]:
     if len(rows) == 1:
-        symptom = replace(symptom, opens=f"sharding/job?id={_task_id(rows[0])}")
+        opens = KINDS[symptom.kind].opens(rows[0].subject)
+        symptom = replace(symptom, opens=opens)
     yield from described(symptom, rows)
 
 
