@@ -320,9 +320,8 @@ class Recorder:
                 self._counted_at.pop(name, None)
             elif now is not None:
                 self._counted_at[name] = now
-        if (
-            len(self._counted_at) > MOST_COUNTED
-        ):  # of entries that are gone, most of them
+        # Most of them are of entries that are gone.
+        if len(self._counted_at) > MOST_COUNTED:
             self._counted_at.clear()
 
     def _prune(self, database: Database, rows: int) -> None:

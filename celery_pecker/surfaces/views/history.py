@@ -149,34 +149,32 @@ def _series(shown: Past, *fields: tuple[str, str, str]) -> Iterator[dict[str, An
         yield {"label": label, "tone": tone, "values": values}
 
 
+def _panel(
+    shown: Past, label: str, kind: str, *fields: tuple[str, str, str]
+) -> dict[str, Any]:
+    return {"label": label, "kind": kind, "series": [*_series(shown, *fields)]}
+
+
 def _times(shown: Past, label: str, field: str) -> dict[str, Any]:
     parts = (("50", "calm"), ("95", "slow"), ("99", "bad"))
     named = [(f"{field}_p{part}", f"p{part}", tone) for part, tone in parts]
-    return {"label": label, "kind": "times", "series": [*_series(shown, *named)]}
-
-
-def _counts(shown: Past, label: str, *fields: tuple[str, str, str]) -> dict[str, Any]:
-    return {"label": label, "kind": "counts", "series": [*_series(shown, *fields)]}
+    return _panel(shown, label, "times", *named)
 
 
 def panels(shown: Past) -> list[dict[str, Any]]:
     """Return what there is to draw of a subject, as JSON. Pure."""
     if shown.of != "entry":
         return [
-            _counts(shown, "Sent", ("sent", "sent", "done")),
-            _counts(shown, "Waiting at most", ("depth", "waiting", "slow")),
-            {
-                "label": "The oldest",
-                "kind": "times",
-                "series": [*_series(shown, ("age", "age", "slow"))],
-            },
+            _panel(shown, "Sent", "counts", ("sent", "sent", "done")),
+            _panel(shown, "Waiting at most", "counts", ("depth", "waiting", "slow")),
+            _panel(shown, "The oldest", "times", ("age", "age", "slow")),
         ]
     ended = (("succeeded", "succeeded", "done"), ("bad", "bad", "bad"))
     return [
         _times(shown, "How late", "late"),
         _times(shown, "Wait in the queue", "wait"),
         _times(shown, "Run time", "run"),
-        _counts(shown, "Runs", *ended),
+        _panel(shown, "Runs", "counts", *ended),
     ]
 
 
