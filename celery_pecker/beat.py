@@ -6,8 +6,6 @@ inside its signal handler and once more after it, sets a flag the first time and
 for the batch in flight the second time.
 """
 
-from __future__ import annotations
-
 import logging
 import socket
 import sys

@@ -6,8 +6,6 @@ likes. Before a run it takes the slot in our table, in one statement that one pr
 wins (I5). A loser goes on from the slot that was taken.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

@@ -11,8 +11,6 @@ nothing and is removed.
 take seconds: it ends with 0 if all schedulers that beat there turn, of any app.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -4,8 +4,6 @@ Listeners (metrics, alarms, tests that wait) are called on the thread of the eve
 what they raise is logged by name and never reaches the scheduler.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar

@@ -3,8 +3,6 @@
 It also ends a job whose message a worker refused: it was revoked, or had expired.
 """
 
-from __future__ import annotations
-
 import inspect
 import logging
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 Never pickle: what is stored is read by another process, and perhaps another version.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable, Sequence
 from itertools import count

@@ -4,8 +4,6 @@ Errors that have one carry the code by which other systems know them; it leads t
 message. The base classes are the kernel's, so one ``except PeckerError`` catches all.
 """
 
-from __future__ import annotations
-
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured, PeckerError
 
 __all__ = ["DatabaseUnavailable", "Misconfigured", "PeckerError"]

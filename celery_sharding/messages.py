@@ -9,8 +9,6 @@ Each may be lost, doubled and late: its receiver asks the ledger. So nothing her
 because the broker is away: the sweeper sends again what was not taken.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

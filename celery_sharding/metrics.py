@@ -9,8 +9,6 @@ Neither jobs nor tasks are labels: there may be any number of them.
 Needs ``prometheus-client`` (the extra ``metrics``); Flower brings it along.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any

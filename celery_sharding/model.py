@@ -5,8 +5,6 @@ failed, what its functions get; a shard as it is planned, as it is claimed, and 
 comes to; a ticket in the hands of a process, and the ledger's replies under it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

@@ -9,8 +9,6 @@ The command line and the pages in Flower stand on these. They need nothing but t
 tables: no broker, no worker that answers, no code of the job.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

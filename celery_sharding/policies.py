@@ -1,7 +1,5 @@
 """What happens when an item fails; and a job's options: written down, read, changed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace

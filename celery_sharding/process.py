@@ -1,7 +1,5 @@
 """This process: its name as a holder, and whether an error ends it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """A sharded task's code: four functions, and the options by which they run."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Items and shards of a user's code that are read to their end, in bounded files."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile

@@ -9,8 +9,6 @@ jobs are to be advanced, and advances them as any process would (`flow.advance_j
 Several at once do no harm.
 """
 
-from __future__ import annotations
-
 import logging
 from itertools import groupby
 from operator import attrgetter

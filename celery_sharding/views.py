@@ -1,7 +1,5 @@
 """The views of sharded jobs: all of them, and one with its shards."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, replace
 from typing import Any

@@ -4,8 +4,6 @@ They may carry a password, so that none is ever shown as a whole, nor what a lib
 says of it, for that may quote it.
 """
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 from throttle.errors import Misconfigured

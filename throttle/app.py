@@ -1,7 +1,5 @@
 """One line that gives a Celery app its gate."""
 
-from __future__ import annotations
-
 from celery import Celery
 
 from throttle.settings import Settings

@@ -12,8 +12,6 @@ against the limit (what is above it in a colour of its own), and below it how ma
 waited. The colours are such as colour-blind people tell apart.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Sequence

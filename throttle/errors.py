@@ -1,7 +1,5 @@
 """What can go wrong, sorted by what the caller should do about it."""
 
-from __future__ import annotations
-
 
 class ThrottleError(Exception):
     """Something in throttle failed."""

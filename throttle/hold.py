@@ -14,8 +14,6 @@ another, and a tenant that was away has saved nothing up.
 `Lanes` is one database: whose turn it is. `Hold` has all of them, bounds and counts.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field

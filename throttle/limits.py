@@ -1,7 +1,5 @@
 """What each database bears: ``throttle_limits``, and a dispatcher's quota of it."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Iterable, Mapping

@@ -11,8 +11,6 @@ are, for what is held now, up to `MOST_TENANTS` of a database.
 Needs ``prometheus-client`` (the extra ``metrics``); Flower brings it along.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec

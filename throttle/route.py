@@ -1,7 +1,5 @@
 """Which database a task's traffic goes to: pure, and never a reason not to run."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -21,8 +21,6 @@ It keeps nothing: as many as one likes may stand behind one address, and a resta
 nothing but the started cycles of ``/v1/admit``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial

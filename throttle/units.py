@@ -1,7 +1,5 @@
 """Whole numbers for what the store adds up: their sums are exact, in Lua too."""
 
-from __future__ import annotations
-
 import math
 
 from throttle.model import Amount

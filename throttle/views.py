@@ -1,7 +1,5 @@
 """The view of databases behind the gate: figures of all, workers, tenants; in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from celery_pecker.surfaces.views.model import Card, Column, Figure, Table

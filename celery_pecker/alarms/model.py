@@ -1,7 +1,5 @@
 """The nouns: what was found, what rings of it, a notice. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """What people do to alarms."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta, tzinfo
 

@@ -1,7 +1,5 @@
 """What people see of alarms: the command line, the page in Flower, and metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Rules as settings give them, checked at the edge (I11). Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 

@@ -1,7 +1,5 @@
 """What one replica does for alarms: look by due rules, and send what waits."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The statements of alarms. A look reads; one statement writes what follows from it."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Where notices go: the log, an address of Apprise, a callable."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Batches for coroutines: a caller awaits its own item."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context

@@ -1,7 +1,5 @@
 """Decide when a batch is due and what each caller gets; instants are arguments."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Batches for threads: a caller blocks until its own item is done."""
 
-from __future__ import annotations
-
 import atexit
 import threading
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Check what a schedule is given; name the field, the value and what is allowed."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta, tzinfo
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo

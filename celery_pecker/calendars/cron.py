@@ -1,7 +1,5 @@
 """Cron with seconds, a time zone of its own, and only on working days if wanted."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The fields of a cron expression: which numbers each of them names. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

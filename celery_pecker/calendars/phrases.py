@@ -1,7 +1,5 @@
 """Describe schedules in words, as ``pecker next`` prints them: Celery's own too."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Any

@@ -1,7 +1,5 @@
 """Recurrence that people can read: a start, a level, every so many, on which days."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo

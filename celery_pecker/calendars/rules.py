@@ -7,8 +7,6 @@ two before what is looked for, so that an answer costs the same however old the 
 is. A rule that counts its instants (COUNT) is walked once.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, time, timedelta, tzinfo

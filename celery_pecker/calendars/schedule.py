@@ -4,8 +4,6 @@ Celery asks ``is_due`` and ``remaining_estimate``; our scheduler asks ``instant_
 whose answer depends on its argument alone, so that each replica names the same slots.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import copy
 from datetime import UTC, datetime, timedelta, tzinfo

@@ -4,8 +4,6 @@ By how much follows from a key and, for jitter, from the instant: each replica m
 slot by the same. In our scheduler the key is the entry's name unless one is given.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta, tzinfo
 from hashlib import blake2b
 from typing import Any, Self

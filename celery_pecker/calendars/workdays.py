@@ -1,7 +1,5 @@
 """Working days: Monday to Friday, a country's by ``holidays``, or a calendar given."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from datetime import date, timedelta

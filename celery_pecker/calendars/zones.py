@@ -12,8 +12,6 @@ The first half is what RFC 5545 says of a local time that does not exist, and Py
 ``fold=0``. Pure: the tz database is read, no clock.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache

@@ -31,8 +31,6 @@ What it cannot do
     docs/explanation/deadlines.md says where code can be interrupted, and where not.
 """
 
-from __future__ import annotations
-
 from celery_pecker.deadline.budget import (
     DeadlineExceeded,
     at,

@@ -5,8 +5,6 @@ carries it, as it carries the deadline. Contexts are copied into other threads, 
 their interrupter must leave alone: it compares the thread first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Deadlines in other threads: they inherit nothing by themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context

@@ -1,7 +1,5 @@
 """What Django's admin shows: the outbox, and stored schedules."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import reduce
 from operator import attrgetter, or_

@@ -1,7 +1,5 @@
 """What Django reads of an app in INSTALLED_APPS."""
 
-from __future__ import annotations
-
 from django.apps import AppConfig
 from django.core.checks import register
 from django.db.models.signals import pre_migrate

@@ -4,8 +4,6 @@ Any role that may write the table can store a body. JSON and texts are shown; pi
 and whatever else could run code or fill the memory when it is decoded is not.
 """
 
-from __future__ import annotations
-
 import json
 
 LONGEST = 20_000

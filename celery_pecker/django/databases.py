@@ -1,7 +1,5 @@
 """Where the tables are, as Django's settings say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar

@@ -5,8 +5,6 @@ be numbered a second time. The numbered line stays the only one, and it only goe
 forward: there is nothing that ``migrate`` could reverse.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Unmanaged models over our tables."""
 
-from __future__ import annotations
-
 from django.db import models
 
 from celery_pecker.django import databases

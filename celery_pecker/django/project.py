@@ -3,8 +3,6 @@
 What stood in DATABASES when Django began counts: a test database has another name.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from itertools import zip_longest

@@ -1,7 +1,5 @@
 """Admins of our tables: cheap on a deep table, and by default only to be looked at."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The app of a process: what stands in its modules, and how it is named."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

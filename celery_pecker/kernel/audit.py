@@ -1,7 +1,5 @@
 """Record who does what; refuse it in a schema that is another app's."""
 
-from __future__ import annotations
-
 import getpass
 import logging
 import os

@@ -1,7 +1,5 @@
 """How long to wait after the n-th failure in a row."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 MAX_EXPONENT = 32

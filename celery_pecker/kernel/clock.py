@@ -6,8 +6,6 @@ answer; the host's wall clock fills the fields of a Celery message that Celery
 itself compares with a host clock (``expires`` of a plain beat entry), nothing else.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import time

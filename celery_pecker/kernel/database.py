@@ -10,8 +10,6 @@ timeout. A connection whose statement timed out is dropped, not reused: what it
 did is unknown.
 """
 
-from __future__ import annotations
-
 import math
 import select
 from collections.abc import Callable, Iterable, Iterator, Sequence

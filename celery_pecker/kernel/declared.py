@@ -4,8 +4,6 @@ A declaration is a field: its kind in the annotation, its default, and below it 
 sentence that the reference page prints (docs/settings.py).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass

@@ -4,8 +4,6 @@ The docstring of an error is its default message: what is documented and what is
 raised at run time cannot drift apart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NoReturn, Self
 

@@ -4,8 +4,6 @@ Nothing depends on them: what cannot be written is logged once and tried again, 
 minutes; the process goes on as ever.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import uuid

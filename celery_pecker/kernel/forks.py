@@ -1,7 +1,5 @@
 """Have connections and threads given up in a fork: pools fork while both work."""
 
-from __future__ import annotations
-
 import os
 import weakref
 from typing import Protocol

@@ -4,8 +4,6 @@ The kernel knows only this shape; a traffic gate, a maintenance window or a paus
 fulfils it without either knowing the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Protocol, TypeGuard
 

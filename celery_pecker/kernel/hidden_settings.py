@@ -4,8 +4,6 @@ Celery hides settings by names that it knows. Flower's page of a worker shows wh
 the worker answers to `inspect conf`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

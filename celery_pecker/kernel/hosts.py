@@ -9,8 +9,6 @@ A DSN may name hosts in many ways: lists, names with several addresses, the envi
 a service file. psycopg tells them apart; only service files are read here, by libpq.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

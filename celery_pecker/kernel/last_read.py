@@ -1,7 +1,5 @@
 """What was read, kept for some seconds."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Each `celery` command imports our packages before it knows what it is asked for;
 loads Celery or a driver of PostgreSQL is loaded at its first use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 

@@ -3,8 +3,6 @@
 Nothing here reads a clock: instants come in as arguments.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 SECOND = 1_000_000

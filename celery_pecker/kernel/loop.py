@@ -15,8 +15,6 @@ reports it, and with it the process. Any other loop would end untold: it goes on
 a right or a migration may follow.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

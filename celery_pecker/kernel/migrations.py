@@ -5,8 +5,6 @@ the tables after it (``readable from``), so that replicas of the version before 
 under a forward migration, and code older than that is refused by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

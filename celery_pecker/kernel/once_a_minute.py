@@ -1,7 +1,5 @@
 """Log what repeats at most once a minute, with how often it came."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable

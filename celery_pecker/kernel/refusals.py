@@ -1,7 +1,5 @@
 """What PostgreSQL refuses, sorted, and in words that say what to do."""
 
-from __future__ import annotations
-
 from psycopg import errors
 
 from celery_pecker.kernel.errors import Misconfigured, SchemaOutdated

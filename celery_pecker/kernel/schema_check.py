@@ -1,7 +1,5 @@
 """Refuse, at start, a server or schema that a scheduler cannot use."""
 
-from __future__ import annotations
-
 from celery_pecker.kernel import migrations
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import (

@@ -4,8 +4,6 @@ Processes that are forked have what was mapped before. Fresh interpreters (start
 `spawn`) map a file, whose path an environment variable tells them.
 """
 
-from __future__ import annotations
-
 import atexit
 import mmap
 import os

@@ -1,7 +1,5 @@
 """What ends a process at its start, in one line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -6,8 +6,6 @@ process alive and silent. Together with loop.py
 and once_a_minute.py this is where everything is caught.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Callable, Iterator

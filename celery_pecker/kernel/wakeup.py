@@ -6,8 +6,6 @@ A wait of microseconds, or a process that is frozen at that point, is enough. A 
 that is acquired with a timeout ends in time.
 """
 
-from __future__ import annotations
-
 import threading
 
 

@@ -1,7 +1,5 @@
 """Parts that live beside the pool of a worker, and what that pool is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar
 

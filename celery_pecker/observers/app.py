@@ -1,7 +1,5 @@
 """One line that gives a Celery app observers."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar

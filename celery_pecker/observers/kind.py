@@ -1,7 +1,5 @@
 """A function that was declared as an observer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol

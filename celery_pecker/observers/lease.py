@@ -1,7 +1,5 @@
 """What an observer's code is called with: its right to run, and its cursor."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Awaitable, Callable

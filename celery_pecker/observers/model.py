@@ -1,7 +1,5 @@
 """What observers are, and what is answered about them. Pure."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

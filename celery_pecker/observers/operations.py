@@ -4,8 +4,6 @@ Flows are written once, for what blocks and for what is awaited: they yield stat
 and are sent their rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Read what observers and their hosts do, for people, metrics and probes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

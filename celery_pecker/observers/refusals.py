@@ -1,7 +1,5 @@
 """What is refused before anything is written, with what is allowed. Pure."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """When the code of an observer that failed is called again. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """One line that gives a Celery app an outbox."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace

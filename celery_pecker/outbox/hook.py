@@ -21,8 +21,6 @@ channel keeps what it gets. What is kept is in no transport's own form, so that 
 be delivered by any.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager

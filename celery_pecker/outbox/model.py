@@ -1,7 +1,5 @@
 """What a row of the outbox holds. Pure."""
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass
 

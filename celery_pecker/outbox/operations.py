@@ -5,8 +5,6 @@ dropped. Rows are changed some thousand at a time, each time in a transaction of
 own: no other transaction waits for long, and an interrupted call may be repeated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime

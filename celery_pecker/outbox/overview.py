@@ -1,7 +1,5 @@
 """Read what an outbox holds, for people, metrics and probes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Ask several servers at once: one that is dead or slow holds up none of the others."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """What is refused at the call, before anything is written. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any

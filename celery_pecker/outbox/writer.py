@@ -4,8 +4,6 @@ The flow is written once, for what blocks and for what is awaited: it yields sta
 and is sent their rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial

@@ -7,8 +7,6 @@ guard (celery_pecker.runs.guard); what cannot be read is left aside and logged, 
 a worker that refuses other people's headers would stop other people's work.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import uuid

@@ -1,7 +1,5 @@
 """What the database's clock shows, as far as this process has seen it."""
 
-from __future__ import annotations
-
 from copy import copy
 from datetime import datetime, timedelta
 

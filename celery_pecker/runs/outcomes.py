@@ -7,8 +7,6 @@ run itself can know (refused and why, overrun) it writes on the exception that e
 and pickle carries that along.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable, Mapping
 from functools import wraps

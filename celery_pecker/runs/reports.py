@@ -6,8 +6,6 @@ due here, so it may write at any time. A run that goes on for some seconds is re
 as running.
 """
 
-from __future__ import annotations
-
 import threading
 
 from celery_pecker.kernel.clock import SYSTEM, new_id, to_us

@@ -7,8 +7,6 @@ nothing (I3). It works where the user's tables live in the database of `pecker_d
 elsewhere a column `epoch` of one's own does it (docs/how-to/guarded-writes.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar

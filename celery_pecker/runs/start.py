@@ -4,8 +4,6 @@ One statement, in bounded time, over one of a few connections that the threads o
 process share (celery_pecker.kernel.connections).
 """
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass
 from datetime import datetime

@@ -6,8 +6,6 @@ intervals, users' own classes) is asked in Python, with its "now" pinned to an i
 that came from the database: the host's clock has no say.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from datetime import datetime, timedelta, tzinfo

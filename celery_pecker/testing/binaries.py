@@ -4,8 +4,6 @@ Importing them warns, opens the permissions of parent directories or creates use
 only the programs inside are of use.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import pwd

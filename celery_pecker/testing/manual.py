@@ -9,8 +9,6 @@ in that time, returning the messages that it would have sent::
         assert run.name == "every-minute"
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Self

@@ -9,8 +9,6 @@ server, thawing it first, and removes its directory.
 The file is run by its path, without site-packages: only the standard library here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -24,8 +24,6 @@ They come by themselves where the settings ask for them, in workers that the
 ``celery worker`` command starts; `install(app)` adds them to any other worker.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from celery import Celery, signals

@@ -1,7 +1,5 @@
 """The supervisor of the observers of one worker."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from celery_pecker.kernel.errors import Misconfigured

@@ -1,7 +1,5 @@
 """The runners of recorded tasks of one worker: one for each outbox of its app."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ What can be refused is refused while the worker is put together, in one line, as
 does: a worker that silently has no schedules would be worse.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

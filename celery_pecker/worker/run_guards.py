@@ -1,7 +1,5 @@
 """What stands around the tasks of one worker."""
 
-from __future__ import annotations
-
 from typing import Any
 from weakref import WeakKeyDictionary
 

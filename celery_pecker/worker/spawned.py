@@ -5,8 +5,6 @@ wrapped in the worker is wrapped in the processes of its pool. They import what
 `include` names: the worker adds this module to it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from celery import current_app, signals

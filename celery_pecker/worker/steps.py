@@ -1,7 +1,5 @@
 """The steps that settings of an app add to its workers."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from celery_pecker.kernel.settings import Settings

@@ -19,8 +19,6 @@ Behaviour stands in the task, not in the signature: on the wire a sharded signat
 a plain one, which a worker forwards that does not know this package.
 """
 
-from __future__ import annotations
-
 from celery_sharding.canvas.result import ShardedResult
 from celery_sharding.canvas.signature import sharded
 from celery_sharding.canvas.task import ShardedTask

@@ -5,8 +5,6 @@ same code of the user's that runs, on items that went through JSON as in a worke
 Waiting is left out: what is to be retried later is retried at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar

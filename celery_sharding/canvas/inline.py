@@ -6,8 +6,6 @@ is looked up in the ledger, where only code with rights to the tables has put it
 KeyRange is read nowhere: it says no more than a list of numbers would.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

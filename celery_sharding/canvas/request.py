@@ -6,8 +6,6 @@ for longer than its consumer_timeout, which ended the worker. What the process t
 it leaves undone is the sweeper's.
 """
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A call becomes a row before its message is sent."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack

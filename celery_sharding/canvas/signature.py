@@ -1,7 +1,5 @@
 """Signatures that hold items until they are sent, and `sharded` for any task."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Self
 

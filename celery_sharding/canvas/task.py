@@ -3,8 +3,6 @@
 Its call names what Celery goes on with when the job has ended (`Continuation`).
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping

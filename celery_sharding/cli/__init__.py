@@ -13,8 +13,6 @@ Every command waits for PostgreSQL in bounded time, and needs nothing else. Exit
 server gave no answer.
 """
 
-from __future__ import annotations
-
 from celery_pecker.surfaces.console.group import LazyGroup
 from celery_sharding.settings import ShardingSettings
 

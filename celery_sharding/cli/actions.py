@@ -4,8 +4,6 @@ Each is a write to the ledger. Workers read it with their next write, within a s
 what was let go on is sent for by the sweeper, within another.
 """
 
-from __future__ import annotations
-
 import click
 
 from celery_pecker.surfaces.console.database_context import acting

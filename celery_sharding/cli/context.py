@@ -1,7 +1,5 @@
 """What every command of sharding works with: settings, and the ledger of jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property

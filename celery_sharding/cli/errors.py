@@ -1,7 +1,5 @@
 """``sharding errors``: the items that failed, all of them."""
 
-from __future__ import annotations
-
 from itertools import islice
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``sharding list``: the jobs there are."""
 
-from __future__ import annotations
-
 import click
 
 from celery_pecker.surfaces.console.context import number

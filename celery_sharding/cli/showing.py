@@ -1,7 +1,5 @@
 """``sharding show``: one job."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from rich.text import Text

@@ -3,8 +3,6 @@
 A job as bars: one for each layer, with rate and eta.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import click

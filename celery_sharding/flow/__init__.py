@@ -11,8 +11,6 @@ that does the same once more (a worker at the end of its slice, the sweeper) com
 what is left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An outcome as Celery has it: the exception of a failure; a job that was cancelled."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

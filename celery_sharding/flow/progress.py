@@ -5,8 +5,6 @@ thread of its own writes it: Celery waits for a backend that is away for
 twenty seconds, and neither tickets nor the sweeper may wait for it.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import queue

@@ -6,8 +6,6 @@ of an app that has sharded tasks. What they show is in `celery_sharding.views`; 
 hand is the grid.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path

@@ -18,8 +18,6 @@ and says whether it took place. A connection belongs to one thread, and is made 
 is first needed.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import weakref

@@ -1,7 +1,5 @@
 """What every repository of the ledger has: a database, leases."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass

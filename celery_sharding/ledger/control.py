@@ -4,8 +4,6 @@ An ended job that is run again has one more run: its layers, then Post once, wit
 is there by then. All is written in one transaction, the job's row first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

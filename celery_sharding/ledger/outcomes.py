@@ -1,7 +1,5 @@
 """Closing layers and deciding jobs; Post; what is reported to Celery and to Notify."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

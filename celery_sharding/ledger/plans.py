@@ -1,7 +1,5 @@
 """Plans: the planner's lease; shards, items, layers and tickets, written at once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Every statement is one snapshot, and finds its rows by an index on the job.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Why a job failed, as JSON: its exception can be rebuilt in another process."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from traceback import format_exception
 from typing import Any

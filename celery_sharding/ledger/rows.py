@@ -1,7 +1,5 @@
 """What is read of jobs, for people and for Post: rows, and pages of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ statement that writes to one locks the ticket's row first.
 Steps of many shards are written as the columns of one statement.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 

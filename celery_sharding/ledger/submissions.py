@@ -1,7 +1,5 @@
 """Calls of sharded tasks, stored before any message of them is sent."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -5,8 +5,6 @@ lease is over. Its number rises each time that it is taken or lost, and never go
 it is the fencing token of the hold, and of the shards that are claimed under it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

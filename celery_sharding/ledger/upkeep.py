@@ -1,7 +1,5 @@
 """What a dead process left, which workers live, and what may be forgotten."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -6,8 +6,6 @@
 `assign`        the same number of them for each worker
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ a header of the message and in a field of the job's row, which only code that ca
 job writes. In the argument's own place stands a name for people to read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A job's data: layers, Sources, or what is refused."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet

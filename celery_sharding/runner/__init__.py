@@ -9,8 +9,6 @@
 ``Stop``        why no further item is given
 """
 
-from __future__ import annotations
-
 from celery_sharding.runner.result_buffer import Known
 from celery_sharding.runner.running import Shard, run_shard
 from celery_sharding.runner.step_writer import StepList, StepWriter, Stop, Work

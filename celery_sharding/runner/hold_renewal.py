@@ -10,8 +10,6 @@ on elsewhere, the ticket is free. When the thread wakes it writes nothing and be
 nothing.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -4,8 +4,6 @@ Two threads use it: the one that runs shards, and one that renews it while an
 item takes long. Each has a ledger of its own.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ fails must not stop its shard, nor a shard its ticket: also SystemExit, which wo
 the process of the pool, and CancelledError. What ends the process from outside passes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from math import inf

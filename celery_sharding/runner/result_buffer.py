@@ -1,7 +1,5 @@
 """What has come of a shard's items and is not yet written."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet

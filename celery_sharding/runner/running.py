@@ -6,8 +6,6 @@ And what its processor sees of it:
         shard.ok(save(row))
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

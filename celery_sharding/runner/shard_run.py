@@ -17,8 +17,6 @@ given it. Code that raises after it has asked for all items has confirmed none o
 whatever the cursor says: `take_back`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf

@@ -1,7 +1,5 @@
 """What runs shards: the worker, its pool, and whether it is about to stop."""
 
-from __future__ import annotations
-
 import json
 import mmap
 import os

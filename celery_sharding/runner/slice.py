@@ -1,7 +1,5 @@
 """A time slice: shards are claimed and run under one ticket, batch after batch."""
 
-from __future__ import annotations
-
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence

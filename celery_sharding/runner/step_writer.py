@@ -1,7 +1,5 @@
 """What a running shard writes to, and why it is to stop."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf

@@ -1,7 +1,5 @@
 """The body of a ticket's message: take it, run shards for a slice, pass it on."""
 
-from __future__ import annotations
-
 import logging
 import signal
 from math import inf

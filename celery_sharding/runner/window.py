@@ -10,8 +10,6 @@ suspects. Once three processes died, the last of them over one item alone, it is
     WHOLE      the fault of the shard as a whole: reading it kills, or ending it
 """
 
-from __future__ import annotations
-
 import math
 
 DEATHS = 3

@@ -9,8 +9,6 @@ register     makes a source of your own known, in each process that meets it
 read         the items of a part, from its reference
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, TypeVar

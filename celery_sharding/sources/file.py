@@ -5,8 +5,6 @@ The records of a text file, one by one, and how many bytes each has.
 What is broken stands in its place as `Unreadable`, so that places stay what they are.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os

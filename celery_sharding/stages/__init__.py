@@ -12,8 +12,6 @@ user's code runs. The process that comes after a lapse has a higher epoch, and w
 former one writes then is refused.
 """
 
-from __future__ import annotations
-
 import logging
 from contextlib import ExitStack
 from functools import partial

@@ -6,8 +6,6 @@ no death, and cannot be written down while it lasts: so the retry's message brin
 a header, and its receiver gives the stage back in this process' name.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping

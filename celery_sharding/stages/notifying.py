@@ -1,7 +1,5 @@
 """Notify: called once for each threshold that progress crossed, and never back."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 from typing import Any

@@ -7,8 +7,6 @@ gevent          where it waits
 all pools       when its generator, or another iterable, gives its next item
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator

@@ -7,8 +7,6 @@
 `install(app)` adds it; `Sharding(app)` does so by itself.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from celery_pecker.kernel import hidden_settings

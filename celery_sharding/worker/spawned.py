@@ -4,8 +4,6 @@ It holds in the name of its worker, sees when that is about to stop, and leaves 
 what it has in hand. The worker adds this module to what such processes import.
 """
 
-from __future__ import annotations
-
 from celery import signals
 
 from celery_sharding.runner.shard_worker import register_spawned_process

@@ -5,8 +5,6 @@ was lost up to ten seconds later, and not which; so the pool's list is looked at
 wait for a lease is needed: a dead process holds nothing.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import threading

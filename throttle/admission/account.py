@@ -12,8 +12,6 @@ A run that is larger than a second of a fair share needs one: its worker asks th
 (the script ``exchange.lua``), and only while that is away each goes by its phase.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The accounts of a worker: one for each database that has a limit."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace

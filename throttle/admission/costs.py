@@ -1,7 +1,5 @@
 """What a run of a task costs its database: learned by task and tenant."""
 
-from __future__ import annotations
-
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence

@@ -17,8 +17,6 @@ A run that is larger than a whole second of the rate, or may be, passes alone, a
 second in which nothing was done: nothing waits for ever.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import deque
 from math import inf, sqrt

@@ -12,8 +12,6 @@ Every command waits for Redis in bounded time. Exit codes: 0 yes or done; 1 no, 
 refused; 2 not understood; 3 unknown, because a server gave no answer.
 """
 
-from __future__ import annotations
-
 from celery_pecker.surfaces.console.group import LazyGroup
 from throttle import worker
 

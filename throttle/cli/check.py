@@ -1,7 +1,5 @@
 """``throttle check``: what a worker would say at its start."""
 
-from __future__ import annotations
-
 import json as jsons
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What every command of throttle works with: settings, store, pictures."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """``celery throttle limit``: another limit for a while, for the whole fleet."""
 
-from __future__ import annotations
-
 import getpass
 import socket
 

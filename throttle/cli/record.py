@@ -1,7 +1,5 @@
 """``throttle record``: a run as a chart, or as JSON to draw later."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from pathlib import Path
 

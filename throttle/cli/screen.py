@@ -1,7 +1,5 @@
 """A picture as text: bars against the limit, what waits, where."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from datetime import UTC, datetime, tzinfo

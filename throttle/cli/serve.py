@@ -1,7 +1,5 @@
 """``throttle serve``: the service before Redis."""
 
-from __future__ import annotations
-
 import click
 from celery.bin.base import CeleryCommand
 

@@ -1,7 +1,5 @@
 """``throttle top``: how the databases stand, live."""
 
-from __future__ import annotations
-
 import json as jsons
 import shutil
 

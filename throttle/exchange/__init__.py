@@ -20,8 +20,6 @@ A web process reports by two lines, and ends by itself::
     ``process``  the one exchange of a process that is no worker, also after a fork
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import deque

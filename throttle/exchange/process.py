@@ -6,8 +6,6 @@ what its pool's children count is in shared memory that the worker reads: a chil
 reports. A gate in a child of a worker only asks.
 """
 
-from __future__ import annotations
-
 import atexit
 import logging
 import os

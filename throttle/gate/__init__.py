@@ -14,8 +14,6 @@ wait as rows.
     ``schedules``  the same for the kernel of celery-pecker, by its shape
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ follow their own misfire policy; all others run. Neither package knows the other
 is shared is the shape of one method.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

@@ -14,8 +14,6 @@ commit and a rollback. Seconds are as the client sees them, from asking to the a
 No instrument can make a statement fail or wait.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

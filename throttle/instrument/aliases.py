@@ -4,8 +4,6 @@ Connections of psycopg 3 count themselves, with commits, COPY and what a server-
 cursor fetches. Those of other drivers count what passes Django's cursors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

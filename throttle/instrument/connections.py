@@ -3,8 +3,6 @@
 And what its instrument accepts: connections, pools, classes.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache

@@ -5,8 +5,6 @@ SQLAlchemy's events, and commits, COPY and raw cursors are seen too. On other dr
 the events say what is done.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary

@@ -8,8 +8,6 @@ for a while, with a name beside it.
 ``wire``    the form of that, `fields` below it
 """
 
-from __future__ import annotations
-
 # Python loads it at the first connection, which a thread of ours makes. A process that
 # is forked in that moment has half of it for ever: no name of a host is resolved there
 # (`LookupError: unknown encoding: idna`), by us or by other code.

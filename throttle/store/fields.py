@@ -3,8 +3,6 @@
 An error names the field, so that the author of a client in another language finds it.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence

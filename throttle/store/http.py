@@ -6,8 +6,6 @@ then is as far away as one that sends nothing. Threads may share a store; they t
 turns.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

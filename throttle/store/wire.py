@@ -9,8 +9,6 @@ Each type has one shape, by which it is both written and read. What a worker rep
 itself has the same shape in Redis.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from functools import partial

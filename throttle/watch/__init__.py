@@ -15,8 +15,6 @@ one, with the factor in force, so that the next one goes on from there. A verdic
 by itself: when all watchers are gone the limit is whole after `KEPT` seconds.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

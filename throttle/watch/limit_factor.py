@@ -6,8 +6,6 @@ traffic of ours the server's trouble comes from elsewhere, and holding tasks wou
 heal it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

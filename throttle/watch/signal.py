@@ -6,8 +6,6 @@ next one waits longer each time: a server that hangs must not be filled with
 connections that ask for its state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files

@@ -4,8 +4,6 @@ Their requests are not reserved but scheduled, as Celery says. Reserved ones wou
 the autoscaler grow the pool, and stop a worker with `worker_disable_prefetch`.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Through or held: what happens to each request, and how held ones are released."""
 
-from __future__ import annotations
-
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping

@@ -13,8 +13,6 @@ circulate. Where a running consumer cannot take more (quorum queues), what may n
 is parked at once, and as much of it is held as the prefetch of the parking allows.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any

@@ -6,8 +6,6 @@ fresh interpreters (`spawned`) map it by a file. All other pools count in the pr
 the worker.
 """
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 The worker adds this module to what such processes import.
 """
 
-from __future__ import annotations
-
 from celery import signals
 
 from throttle.worker.pool import enter_spawned

@@ -1,7 +1,5 @@
 """How a broker takes many messages in one go: entries' slots, and stored messages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field

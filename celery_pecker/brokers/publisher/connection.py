@@ -4,8 +4,6 @@ It is not taken from the app's pool: its timeouts are ours, it is made on the th
 that publishes (so never before a fork), and it can be dropped at any time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ for it stands in its row. What is as kombu makes it by default is left out; a qu
 without a word on its exchange has one of its own name, as Celery makes them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any

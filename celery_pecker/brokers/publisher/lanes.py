@@ -12,8 +12,6 @@ code object, but the globals of a function cannot be lent. What a tracer does to
 code object itself is seen only if it happens after the publisher was made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The seam to Celery: many task messages to the broker in one go. See the package."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -9,8 +9,6 @@ kombu collects the messages in `Producer.batch()` and sends them in one round tr
 scheduler (same class but for one method, same attributes) that keeps them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any

@@ -10,8 +10,6 @@ delivery tag, and how long the message may still wait in the broker.
   possible, else by kombu's channel. So one that is refused is known by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any

@@ -4,8 +4,6 @@
 that is not known. How it takes many messages in one go says `bulk_lanes`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import struct

@@ -3,8 +3,6 @@
 Confirms of one channel are collected instead of awaited one by one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 from collections.abc import Iterable, Iterator

@@ -34,8 +34,6 @@ drop what no process has accepted. Only prefork can; threads, greenlets and solo
 with all they were given.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence

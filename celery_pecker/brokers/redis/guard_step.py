@@ -1,7 +1,5 @@
 """The guard on Redis, hung on a worker."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from celery import bootsteps

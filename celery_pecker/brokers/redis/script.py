@@ -5,8 +5,6 @@ send it again after a timeout if the user's options say so. A request that could
 be written whole was never run; an answer that did not come leaves it open.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

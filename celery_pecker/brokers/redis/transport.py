@@ -1,7 +1,5 @@
 """Redis to the publisher: how it is connected to, and how it takes no writes."""
 
-from __future__ import annotations
-
 import re
 import socket
 from collections.abc import Iterator

@@ -8,8 +8,6 @@ each wait; here connecting, TLS, the wait for a free connection, the answer and 
 with deadline.within(…)` asyncio ends it.
 """
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Iterable
 from typing import Any

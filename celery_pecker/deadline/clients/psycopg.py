@@ -13,8 +13,6 @@ cancel what still runs there. What was done by then is not known.
 After the deadline only a rollback is let through. A commit is refused.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import threading

@@ -9,8 +9,6 @@ server sends a byte now and then. A connection that was cut off is closed: an an
 that comes too late would be taken for that of the next command.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar

@@ -8,8 +8,6 @@ too slow for it. Here connecting, TLS, the answer, its body (streamed too), redi
 and the pauses of retries share what is left.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from typing import Any

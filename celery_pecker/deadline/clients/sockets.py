@@ -4,8 +4,6 @@ A socket's own timeout begins anew with each byte that arrives, so a server that
 trickles can hold a reader for ever. Here what is left is looked up for each wait.
 """
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import socket

@@ -7,8 +7,6 @@ Connecting, statements, COMMIT and the wait for a free connection of the pool. A
 connection that was given up is invalidated, so the pool replaces it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import event

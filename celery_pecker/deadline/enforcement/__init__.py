@@ -10,8 +10,6 @@
 Asyncio has its own way: `async with deadline.within(…)`.
 """
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from threading import current_thread, main_thread

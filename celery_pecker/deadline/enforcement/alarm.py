@@ -1,7 +1,5 @@
 """Main threads: SIGALRM by an interval timer, and what it does when it rings."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Greenlets: a timer of gevent's hub throws into the one that runs over."""
 
-from __future__ import annotations
-
 from contextvars import Token
 from types import TracebackType
 from typing import Any, Self

@@ -4,8 +4,6 @@ It does not reach a thread that waits inside C (a socket, a lock, time.sleep) un
 comes back, and it may come anywhere, in a `finally` too. Off unless asked for.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 import threading

@@ -1,7 +1,5 @@
 """One thread that looks after others: it calls each watch at its instant."""
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import logging

@@ -1,7 +1,5 @@
 """Stored schedules in Django's admin: list, form, preview, history, actions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """The form of a stored schedule: its fields, its checks, and the edit itself."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Rows of stored schedules with what the hot row says, read as replicas read them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Subquery

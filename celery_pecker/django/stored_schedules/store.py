@@ -1,7 +1,5 @@
 """Edits of stored schedules in a request of Django, in the name of its user."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cache

@@ -5,8 +5,6 @@ and runs a statement with named parameters in that transaction. Drivers are not 
 here: a connection of one that is not loaded cannot be there.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from celery_pecker.kernel.adapters import django, psycopg3, sqlalchemy

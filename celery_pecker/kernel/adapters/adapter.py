@@ -1,7 +1,5 @@
 """What an adapter is, and how a flow of statements runs in one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 

@@ -5,8 +5,6 @@ it was called with. `awaited` makes the other method of it: one whose connection
 driven by awaiting, or that runs on a thread where there is none.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import ChainMap
 from collections.abc import Callable, Coroutine

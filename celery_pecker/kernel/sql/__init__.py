@@ -21,8 +21,6 @@ Packages that stand on the kernel have statements too, labelled with their own n
 a ``sql`` package of their own; the line of migrations is this one for all.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache

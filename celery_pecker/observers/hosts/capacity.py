@@ -1,7 +1,5 @@
 """How much a host may hold, where no option says it."""
 
-from __future__ import annotations
-
 import os
 import resource
 import sys

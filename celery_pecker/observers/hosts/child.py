@@ -5,8 +5,6 @@ is to end), and reads JSON from what was its standard output (cursors; the error
 the input ends the host is dead, and this process ends too.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

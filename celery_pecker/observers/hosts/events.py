@@ -1,7 +1,5 @@
 """Sends the signals of observers, on a thread of its own: a listener may be slow."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
 from typing import Any

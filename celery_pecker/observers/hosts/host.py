@@ -5,8 +5,6 @@ is the only one that speaks with PostgreSQL. The lease is renewed only while the
 loop turns: a host that hangs is buried like one that died.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterable

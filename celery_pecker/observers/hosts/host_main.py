@@ -6,8 +6,6 @@ writes a beat, as long as its event loop turns; what observers print goes to sta
 error. It hands over and ends when its standard input ends: its supervisor is gone.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

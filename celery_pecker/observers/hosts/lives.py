@@ -7,8 +7,6 @@ life when the tables have it.
 One call of an observer's code: as a coroutine, or in a thread.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -1,7 +1,5 @@
 """Plans the hosts of an app: what each is started with, and what is refused."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import itertools

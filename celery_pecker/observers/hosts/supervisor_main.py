@@ -4,8 +4,6 @@ It reads on its standard input what each host is started with. Loading neither t
 nor Celery it is small, and stays so for as long as its hosts live.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """Decide which messages of a batch go together, alone or aside. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Run the statements of a relay against one table."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Mapping, Sequence

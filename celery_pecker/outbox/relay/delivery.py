@@ -1,7 +1,5 @@
 """Send a batch, and write what became of it."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter, deque
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """One step of a relay: probe the broker, claim, read, push, delete."""
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

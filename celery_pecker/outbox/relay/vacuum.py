@@ -5,8 +5,6 @@ meanwhile is not reused: at 16,000 messages a second the table had 936 MB before
 looked once. So a relay that deletes very many rows asks for a vacuum itself.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field

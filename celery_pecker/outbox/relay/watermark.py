@@ -11,8 +11,6 @@ that costs nothing, but one that is long and writes elsewhere keeps the mark whe
 is. Then the locks are asked which transactions write into this table.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Collection
 

@@ -1,7 +1,5 @@
 """What the message of a row says: which row, and which epoch it had. Pure."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Mapping

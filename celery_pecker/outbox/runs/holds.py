@@ -1,7 +1,5 @@
 """How long a run is held, and what follows from its end. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -5,8 +5,6 @@ completion; and has the end written. For Celery a run that failed and will be tr
 again is a retry: its state is RETRY, no `get()` fails, errbacks wait for the last.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """What a task says of its runs. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ again. So there is no batch and no stored token; the claim has moved the
 rows out of the way for long enough.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Run the statements of modes 1 and 2 against one table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from operator import attrgetter

@@ -3,8 +3,6 @@
 And know of each outbox of a worker which of them has the row of a message.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ It names entries, adds Celery's default ones, and its `apply_entry` is how the s
 lane sends. It never ticks.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from typing import Any

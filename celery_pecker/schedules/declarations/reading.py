@@ -1,7 +1,5 @@
 """The entries that a scheduler works with, and what stands under their ``pecker``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Entries that stand beside their task, and two different entries of one name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """What is refused of a ``beat_schedule`` before Celery reads it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from datetime import timedelta

@@ -9,8 +9,6 @@ the winner: this is how soon it takes over when the winner dies, and the reason 
 losers do not contend. Work grows with what is due, never with what is stored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush

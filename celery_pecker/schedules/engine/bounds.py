@@ -5,8 +5,6 @@ is no drift, and another period simply counts on from the last slot. The claim d
 same in SQL.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What is asked of a claim for an entry, and what a win becomes. Pure."""
 
-from __future__ import annotations
-
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.engine import misfire
 from celery_pecker.schedules.engine.bounds import following

@@ -1,7 +1,5 @@
 """Which of several missed slots is taken, and whether it still runs. Pure."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 

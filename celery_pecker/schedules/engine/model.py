@@ -3,8 +3,6 @@
 Instants are whole microseconds since 1970, UTC (``_us``).
 """
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import dataclass
 from enum import StrEnum

@@ -4,8 +4,6 @@ Misses and confirmations are written at once, chunk by chunk: an unconfirmed slo
 sent again by others, and a miss that is not written is forgotten with the process.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

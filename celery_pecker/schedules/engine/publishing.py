@@ -1,7 +1,5 @@
 """What is asked of a publisher, and how names and instants are written."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType

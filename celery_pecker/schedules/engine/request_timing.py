@@ -5,8 +5,6 @@ deadlines together, so it waits for the gap between the last slot's deadline and
 next slot, and has to end in it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from celery_pecker.schedules.engine.model import Entry, RequestedRun

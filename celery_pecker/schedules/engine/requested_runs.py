@@ -6,8 +6,6 @@ like a slot that is delivered at least once. One with a deadline stays as a row 
 then, so that the next one waits for it.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

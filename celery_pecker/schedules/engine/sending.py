@@ -7,8 +7,6 @@ What could not be sent is tried again until it is too late for the slot, never b
 batches of which nothing was sent, or whose token makes the broker ignore a second copy.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field

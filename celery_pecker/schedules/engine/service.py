@@ -11,8 +11,6 @@ The server may have run the claim before the connection broke. The row tells: it
 this process life as its holder, under an epoch later than its last known win.
 """
 
-from __future__ import annotations
-
 import logging
 import uuid
 from collections.abc import Callable, Collection, Sequence

@@ -10,8 +10,6 @@ that is committed. A row that cannot be read is parked: it runs in those replica
 can read it, and is logged and counted by this one.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The database's time, estimated between two answers of the database."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ confirmed, and the cold tables that show which replicas run. Bounded: one look
 reads at most 1,000 rows, whatever is stored.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

@@ -6,8 +6,6 @@ longer renewed: their runs are lost. A process that was frozen, or cut off from 
 database, finds its row gone when it comes back, and reports its runs anew.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from datetime import datetime

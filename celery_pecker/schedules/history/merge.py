@@ -4,8 +4,6 @@ Reports arrive in any order, some twice, some from processes that were frozen. S
 is a maximum: it only ever goes forward, whatever comes first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

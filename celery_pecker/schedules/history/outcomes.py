@@ -4,8 +4,6 @@ Counts are added to those in the table. The last good slot and the last bad one 
 maxima: whichever process writes first, the table ends up the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from celery_pecker.schedules.history.report import Report

@@ -1,7 +1,5 @@
 """The nouns: what can be reported of a slot, by which process and when."""
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import dataclass
 from enum import IntEnum

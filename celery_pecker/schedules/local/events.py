@@ -4,8 +4,6 @@ On a thread and a connection of its own, so that no run waits for the broker. Wh
 broker is away the newest events wait, the oldest are dropped and counted.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import deque

@@ -5,8 +5,6 @@ its message, runs the task through Celery's tracer, and has the end written. No 
 is involved, and a table that is away keeps none of another table's rows waiting.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """An entry made ready to run here, and one slot of it that is to run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast

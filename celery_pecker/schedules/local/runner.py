@@ -6,8 +6,6 @@ other workers is no failure, if there are any. It is logged on the scheduler's
 thread, which nothing that a run does can hold up.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import Counter

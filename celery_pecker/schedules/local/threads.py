@@ -4,8 +4,6 @@ Threads are started when there is work for them, so never before a worker of the
 prefork has made its children; and what user code raises, SystemExit too, ends none.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from contextvars import copy_context

@@ -7,8 +7,6 @@ So signals, hooks of the task (`on_failure` …), logs and whatever patched the 
 - There are no retries: the next slot is the next try. `retry()` raises what failed.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass

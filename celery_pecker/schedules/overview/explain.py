@@ -5,8 +5,6 @@ entry that no replica declares is not "overdue"). A verdict states known facts o
 that a message was published is known, that a worker ran it only if one reported it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The nouns that people see. Instants are whole microseconds since 1970 (``_us``)."""
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ Rows of the tables as what people see. Pure.
 Reports of processes, put together into slots. Pure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from types import SimpleNamespace

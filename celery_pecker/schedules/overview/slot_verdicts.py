@@ -1,7 +1,5 @@
 """What became of one slot that was claimed, and the facts below an answer. Pure."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """The question "why did it not run?", its answer, and the words of reports. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The alarms of one process: a thread that looks, and one that sends."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace

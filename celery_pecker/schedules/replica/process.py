@@ -1,7 +1,5 @@
 """All that one process of a scheduler runs: replicas, relays, alarms, and its port."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ And for the table in the app's own schema, made here or not: the web process alo
 make the `Outbox`, or another service record through `pecker intake`.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 from dataclasses import KW_ONLY, InitVar, asdict, dataclass

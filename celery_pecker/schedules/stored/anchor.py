@@ -4,8 +4,6 @@ Slots before the edit are never due by the new schedule. A slot that was due by 
 one and that was not claimed does not vanish: it runs once more, by the new one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from celery_pecker.schedules.engine import bounds, misfire

@@ -1,7 +1,5 @@
 """Schedules that people and programs edit while everything runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property

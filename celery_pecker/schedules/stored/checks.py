@@ -5,8 +5,6 @@
 version, or by a hand that this code did not check.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase

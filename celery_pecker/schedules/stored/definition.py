@@ -3,8 +3,6 @@
 Nothing here asks a server: what can be wrong with a definition is refused before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """What an edit of a stored schedule writes, from what is there. Asks no server."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime

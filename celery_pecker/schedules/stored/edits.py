@@ -7,8 +7,6 @@ is at an entry it takes no lock first: what was read is compared in the statemen
 writes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import fields, replace

@@ -5,8 +5,6 @@ texts, and ``preview`` says what they would do. What a schedule may be is decide
 one validator; here only texts are read.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The fields of the form for stored schedules: names, labels, help, choices."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """What people see of stored schedules: a row, and a change of it. Pure."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Rows of stored schedules as people see them; a row that cannot be read says why."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

@@ -4,8 +4,6 @@
 kind, the others are its options. What can be in code only is refused.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A plain interval is a grid that the claim works out in SQL. All else gives insta
 Python: calendars, crontab, solar, a grid with a start or an end, a single instant.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

@@ -20,8 +20,6 @@ Every command waits for a server in bounded time. Exit codes: 0 yes or done; 1 n
 refused; 2 not understood; 3 unknown, because a server gave no answer.
 """
 
-from __future__ import annotations
-
 from celery_pecker import worker
 from celery_pecker.kernel import hidden_settings
 from celery_pecker.schedules.declarations.task_entries import record_duplicates

@@ -1,7 +1,5 @@
 """``pecker run``, ``pause``, ``resume``: what people do to an entry."""
 
-from __future__ import annotations
-
 import click
 from celery.backends.base import DisabledBackend
 

@@ -1,7 +1,5 @@
 """``pecker alarms``: what rings, where notices go, and a trial."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

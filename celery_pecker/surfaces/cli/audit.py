@@ -1,7 +1,5 @@
 """``pecker audit``: who did what."""
 
-from __future__ import annotations
-
 import click
 
 from celery_pecker.kernel.audit import acts

@@ -1,7 +1,5 @@
 """What every command of pecker works with: settings, tables, declarations."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import cached_property
 

@@ -5,8 +5,6 @@ that are marked so decide; a ``finding`` is ok, warn or fail, and says what to d
 server is asked in bounded time, and one that is silent hides nothing of the other.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import partial
 

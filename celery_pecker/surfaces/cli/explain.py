@@ -1,7 +1,5 @@
 """``pecker explain``: why it did not run."""
 
-from __future__ import annotations
-
 import click
 
 from celery_pecker.kernel.clock import to_us

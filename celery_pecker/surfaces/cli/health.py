@@ -1,7 +1,5 @@
 """``pecker health``: questions for probes and alarms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 

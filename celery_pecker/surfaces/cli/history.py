@@ -1,7 +1,5 @@
 """``pecker history``: figures of an entry, a task or a queue over time."""
 
-from __future__ import annotations
-
 import click
 
 from celery_pecker.kernel.clock import MICROSECOND

@@ -1,7 +1,5 @@
 """``pecker import`` and ``export``: from another scheduler, and back."""
 
-from __future__ import annotations
-
 import dbm
 import json
 import json as jsons

@@ -1,7 +1,5 @@
 """``pecker intake``: record tasks for services in other languages."""
 
-from __future__ import annotations
-
 import click
 from celery.bin.base import CeleryCommand
 

@@ -1,7 +1,5 @@
 """``pecker leave``: the way back to another scheduler."""
 
-from __future__ import annotations
-
 from datetime import UTC
 from typing import Any
 

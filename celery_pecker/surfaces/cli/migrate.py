@@ -1,7 +1,5 @@
 """``pecker migrate``: the tables."""
 
-from __future__ import annotations
-
 import click
 
 from celery_pecker.kernel import migrations

@@ -1,7 +1,5 @@
 """``pecker now``, or ``pecker`` alone: what is wrong, causes first."""
 
-from __future__ import annotations
-
 import select
 import sys
 import termios

@@ -1,7 +1,5 @@
 """``pecker observe``: run the observers of the app."""
 
-from __future__ import annotations
-
 import click
 from celery.bin.base import CeleryCommand
 

@@ -1,7 +1,5 @@
 """``pecker observers``: hosts with their load, what runs where, what is parked."""
 
-from __future__ import annotations
-
 import json as jsons
 from collections.abc import Sequence
 from typing import Any, NoReturn

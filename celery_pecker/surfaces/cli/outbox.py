@@ -1,7 +1,5 @@
 """``pecker outbox``: what waits in an outbox, and what people do to it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime

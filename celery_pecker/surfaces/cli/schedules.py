@@ -1,7 +1,5 @@
 """``pecker schedules``: stored schedules and their changes."""
 
-from __future__ import annotations
-
 import click
 
 from celery_pecker.surfaces.cli.context import Context, limited

@@ -1,7 +1,5 @@
 """``pecker set``, ``once``, ``rename``, ``remove``: edits of stored schedules."""
 
-from __future__ import annotations
-
 import json as jsons
 from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo

@@ -5,8 +5,6 @@ one without the other. What is stored already is left alone, so a second import 
 nothing.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the commands about stored schedules have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

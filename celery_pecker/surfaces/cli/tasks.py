@@ -1,7 +1,5 @@
 """``pecker tasks``: every entry, once or live."""
 
-from __future__ import annotations
-
 import json as jsons
 
 import click

@@ -1,7 +1,5 @@
 """``pecker next``: when an entry is due."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import click

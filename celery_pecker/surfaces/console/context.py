@@ -1,7 +1,5 @@
 """What every command works with: app, settings, one way to print and one to fail."""
 
-from __future__ import annotations
-
 import json as jsons
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What every command over tables of PostgreSQL works with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, wraps

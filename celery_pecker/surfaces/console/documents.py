@@ -1,7 +1,5 @@
 """What a command prints for programs: JSON, the same for all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from datetime import datetime, timedelta

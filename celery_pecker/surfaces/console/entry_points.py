@@ -7,8 +7,6 @@ So they are in this package. They look where the app will look, and leave the na
 the project if it is taken: then there is no gate, and a worker logs it at its start.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Sequence

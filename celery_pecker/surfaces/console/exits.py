@@ -1,7 +1,5 @@
 """How every command ends: one table of exit codes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn

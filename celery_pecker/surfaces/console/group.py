@@ -1,7 +1,5 @@
 """A group of commands that are imported when they are called."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from functools import cache

@@ -1,7 +1,5 @@
 """Instants, in one form for programs and one for people."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, tzinfo
 
 

@@ -1,7 +1,5 @@
 """Rows under heads, of which nothing is cut however short a line is."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from rich.cells import cell_len

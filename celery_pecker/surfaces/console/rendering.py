@@ -1,7 +1,5 @@
 """Render views on the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, tzinfo
 from operator import itemgetter

@@ -1,7 +1,5 @@
 """The broker and its workers, asked in bounded time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Each host of a DSN that names several, asked by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """What is found of PostgreSQL, judged. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 

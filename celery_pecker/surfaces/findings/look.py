@@ -1,7 +1,5 @@
 """One look at everything: what is wrong, causes first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace

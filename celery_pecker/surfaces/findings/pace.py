@@ -1,7 +1,5 @@
 """What is late, by the code and by the outboxes. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

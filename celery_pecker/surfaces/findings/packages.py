@@ -1,7 +1,5 @@
 """What is installed beside us."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from importlib import metadata

@@ -1,7 +1,5 @@
 """PostgreSQL, asked over two connections."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 
 from celery_pecker.kernel import migrations

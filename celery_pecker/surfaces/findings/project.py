@@ -1,7 +1,5 @@
 """What findings are read from: an app, its settings, its tables."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

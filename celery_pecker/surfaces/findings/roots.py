@@ -1,7 +1,5 @@
 """Which finding follows from which. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What has gone wrong by the tables: entries, recorded tasks, observers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain

@@ -1,7 +1,5 @@
 """Questions to servers that may accept and never answer."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar

@@ -1,7 +1,5 @@
 """The view *Now*: what is wrong, causes first, and what ends each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 

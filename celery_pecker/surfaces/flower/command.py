@@ -1,7 +1,5 @@
 """``celery -A proj pecker flower``: Flower with our pages, and no file to write."""
 
-from __future__ import annotations
-
 import click
 from celery.bin.base import CeleryCommand
 

@@ -1,7 +1,5 @@
 """The page on which a stored schedule is added, changed and removed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Puts our pages into Flower, once, before it starts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from importlib.metadata import entry_points
 from typing import Any

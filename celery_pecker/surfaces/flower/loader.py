@@ -1,7 +1,5 @@
 """Loads our templates beside Flower's, and puts our entries into Flower's menu."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 from pathlib import Path

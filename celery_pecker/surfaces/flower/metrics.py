@@ -5,8 +5,6 @@ Flower: so ours are read before, on a thread of their own and for a bounded time
 what is collected on the loop is what was read.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor

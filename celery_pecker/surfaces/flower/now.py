@@ -4,8 +4,6 @@ A page that waited for what is away could not say that it is away: so it shows t
 look, and each question has one begun that is older than some seconds.
 """
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What a page is, and which pages there are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

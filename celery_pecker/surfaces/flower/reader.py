@@ -5,8 +5,6 @@ up no question to another. Whatever happens to the database, a question ends: wi
 answer, or with the error that the page shows.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine

@@ -1,7 +1,5 @@
 """Scripts, styles and pictures of pages."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import cache
 from pathlib import Path

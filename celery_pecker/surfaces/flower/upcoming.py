@@ -5,8 +5,6 @@ far as it describes the schedule in the same words as the replicas that declare 
 Flower with older code than theirs shows none instead of another instant.
 """
 
-from __future__ import annotations
-
 import threading
 from functools import cached_property
 

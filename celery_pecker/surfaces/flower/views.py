@@ -4,8 +4,6 @@ Flower's own class does the rest: access, the prefix of addresses, the page of a
 error.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

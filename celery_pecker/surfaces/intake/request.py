@@ -1,7 +1,5 @@
 """Read what a request asks for. Pure."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

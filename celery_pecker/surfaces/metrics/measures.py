@@ -1,7 +1,5 @@
 """Render the measures of views as metric families."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any

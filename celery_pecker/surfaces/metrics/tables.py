@@ -1,7 +1,5 @@
 """Figures of the tables, read at most once a second however often scraped."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ On loopback by default. On another address the token would pass in the clear, so
 one needs a certificate, or the option that says that something in front speaks TLS.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import signal

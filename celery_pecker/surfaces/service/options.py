@@ -1,7 +1,5 @@
 """The options of the commands that serve."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """One answer in JSON, for those with the token."""
 
-from __future__ import annotations
-
 import hmac
 import json
 from collections.abc import Mapping

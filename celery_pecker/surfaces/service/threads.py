@@ -5,8 +5,6 @@ waited for longer than its client listens is refused, not run. What many ask at 
 asked once (`LastAnswer`).
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor

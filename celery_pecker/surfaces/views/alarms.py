@@ -1,7 +1,5 @@
 """The view of alarms: what rings, what has recovered lately, where notices go."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The view of acts: who did what, when, and by which surface."""
 
-from __future__ import annotations
-
 from celery_pecker.kernel import audit
 from celery_pecker.kernel.database import Database
 from celery_pecker.surfaces.views.model import (

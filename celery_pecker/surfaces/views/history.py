@@ -1,7 +1,5 @@
 """The view of history: figures of an entry, a task or a queue over time, with marks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """The view of observers: hosts with their room, what runs where, the life of one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

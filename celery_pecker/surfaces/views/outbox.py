@@ -1,7 +1,5 @@
 """The view of an outbox: what waits, when it will be empty, what is parked and why."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Numbers and lengths of time, as people read them. Pure."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from celery_pecker.kernel.lease import SECOND

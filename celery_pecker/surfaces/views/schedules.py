@@ -1,7 +1,5 @@
 """The view of schedules: entries with their slots, and the figures of all of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 `failures` sorts what Redis can raise: away, or never going to work.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Mapping
 from typing import Any

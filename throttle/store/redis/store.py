@@ -1,7 +1,5 @@
 """The store in Redis."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -23,8 +23,6 @@ All of it runs where Celery acknowledges: in the thread of the worker's loop. No
 outlives the connection: a new one has a new broker.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from celery.utils.imports import symbol_by_name

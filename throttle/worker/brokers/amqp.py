@@ -4,8 +4,6 @@ Nothing waits for an answer: messages go out over a channel of its own, and are
 acknowledged as their confirmations come in with all else that the loop reads.
 """
 
-from __future__ import annotations
-
 import signal
 import socket
 import threading

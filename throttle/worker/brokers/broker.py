@@ -3,8 +3,6 @@
 Prefetch, queues that pause, parking, renewals.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Redis: what is held is renewed, what is moved is moved by a script, once."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What Django looks for in a database backend."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

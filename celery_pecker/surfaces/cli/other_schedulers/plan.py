@@ -1,7 +1,5 @@
 """What becomes of each schedule of another scheduler, beside what is stored here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -5,8 +5,6 @@ texts: `definition` (which people change) and `meta` (when it ran last). The set
 `<prefix>:statics` names those that its code declared.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager

@@ -4,8 +4,6 @@ Both have one row for each task and one for each schedule. They name the tables,
 the way from the one to the other, by different words; the columns are the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo

@@ -4,8 +4,6 @@ PostgreSQL is read by psycopg and SQLite by Python itself; any other database by
 SQLAlchemy and its driver, where they are installed.
 """
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """One schedule of another scheduler, and what it stores: instants, JSON, crontabs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
