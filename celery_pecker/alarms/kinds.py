@@ -142,7 +142,8 @@ class Kind:
     name: ClassVar[str]
     finds: ClassVar[tuple[str, ...]]
     sentence: ClassVar[str]
-    """With count, length, within, detail and text, which is the detail behind ": "."""
+    """With count, length, within, detail, text (the detail behind ": "), and s and are,
+    which agree with the count."""
     advice: ClassVar[str] = "celery pecker alarms lists what rings"
     """What to do, as the log says it."""
     terms: ClassVar[Terms] = Terms()
@@ -183,8 +184,11 @@ class Kind:
 
     def text(self, rule: Rule, finding: Finding) -> str:
         """Return what a person reads of a finding."""
+        count = f"{finding.number:.0f}"
         return self.sentence.format(
-            count=f"{finding.number:.0f}",
+            count=count,
+            s="" if count == "1" else "s",
+            are="is" if count == "1" else "are",
             length=length(finding.number),
             within=length(rule.terms.within),
             text=f": {finding.detail}" if finding.detail else "",
@@ -352,15 +356,17 @@ class JobHangs(OfJob, name="job_hangs", finds=("find_hanging_jobs",)):
 
     terms = Terms(after=60.0)
     codes: ClassVar[Mapping[int, str]] = {
-        401: "ready, and no worker claims them",
+        401: "ready, and no worker claims {them}",
         402: "claimed, and not begun",
         403: "claimed by a worker that is gone",
     }
 
     def text(self, rule: Rule, finding: Finding) -> str:  # noqa: ARG002  # its own
         """Return how many shards, and their code."""
-        code = int(finding.number)
-        return f"{finding.detail} of its shards are {self.codes[code]} ({code})"
+        code, one = int(finding.number), finding.detail == "1"
+        what = self.codes[code].format(them="it" if one else "them")
+        are = "is" if one else "are"
+        return f"{finding.detail} of its shards {are} {what} ({code})"
 
 
 class JobFailed(OfJob, name="job_failed", finds=("find_failed_jobs",)):
@@ -382,7 +388,7 @@ class OutboxParked(Kind, name="outbox_parked", finds=("find_outbox_parked",)):
     """Recorded tasks are parked, in any outbox of the app."""
 
     page = "outbox?parked=1&task={}"
-    sentence = "{count} recorded tasks are parked{text}"
+    sentence = "{count} recorded task{s} {are} parked{text}"
     counts = True
 
     def opens(self, subject: str) -> str:
@@ -402,7 +408,7 @@ class ObserverParked(Kind, name="observer_parked", finds=("find_observers_parked
     """An observer is parked."""
 
     page = "observers?search={}"
-    sentence = "it is parked after {count} failures{text}"
+    sentence = "it is parked after {count} failure{s}{text}"
 
 
 class ObserverHost(Kind, name="observer_host", finds=("find_observer_hosts",)):
@@ -410,8 +416,8 @@ class ObserverHost(Kind, name="observer_host", finds=("find_observer_hosts",)):
 
     page = "observers"
     sentence = (
-        "the host of observers stopped without a goodbye; {count} observers are still"
-        " with it"
+        "the host of observers stopped without a goodbye; {count} observer{s} {are}"
+        " still with it"
     )
     terms = Terms(after=5.0)
 
@@ -421,6 +427,6 @@ class ObserverNotices(Kind, name="observer_notices", finds=("find_observer_notic
 
     severity = "warning"
     page = "observers"
-    sentence = "its signature was tried {count} times and not sent{text}"
+    sentence = "its signature was tried {count} time{s} and not sent{text}"
     terms = Terms(count=5)
     counts = True

@@ -291,7 +291,8 @@ class Lives:
             else:
                 self._end(life, Report.RELEASED, why)
         if ended:
-            logger.warning("pecker: %d observers were ended here: %s", ended, why)
+            what = "1 observer was" if ended == 1 else f"{ended} observers were"
+            logger.warning("pecker: %s ended here: %s", what, why)
 
     def _call(self, life: Life) -> None:
         life.timer = None

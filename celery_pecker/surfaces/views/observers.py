@@ -318,7 +318,8 @@ HOSTS_TABLE = Table(
     title="Hosts",
     key="node",
     columns=(
-        Column("name", "host", "name"),
+        # Two on one machine may have one name: their processes tell them apart.
+        Column("name", "host", "name", notes=("pid",)),
         Column("state", "state", "state", value=host_state),
         Column("load", "load", "count"),
         Column("capacity", "capacity", "count"),

@@ -72,7 +72,7 @@ def test_a_job_that_fails_rings(scene: Scene) -> None:
 def test_a_message_that_failed_to_its_last_attempt_is_parked(scene: Scene) -> None:
     """By its task, with the error."""
     troubled.outbox.send(troubled.parks.s().set(queue=scene.queue))
-    scene.until("outbox_parked", "parks: 1 recorded tasks are parked", "no such table")
+    scene.until("outbox_parked", "parks: 1 recorded task is parked", "no such table")
 
 
 def test_an_observer_that_fails_to_the_end_is_parked(scene: Scene) -> None:

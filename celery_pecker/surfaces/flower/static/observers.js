@@ -13,9 +13,10 @@
     function newHost(host) {
         const parts = pecker.parts("host");
         parts.row.dataset.id = host.node;
-        text(parts.link, pecker.shown(host.name));
+        const name = `${pecker.shown(host.name)}, process ${host.pid}`;   // two on one machine may have one name
+        text(parts.link, name);
         parts.link.addEventListener("click", () => choose({node: host.node}));
-        const [buttons, drawActs] = newActs(tables.hosts, host.node, host.name);
+        const [buttons, drawActs] = newActs(tables.hosts, host.node, name);
         parts.row.append(...buttons);
         return {...parts, drawActs};
     }

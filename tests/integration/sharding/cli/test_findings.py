@@ -56,7 +56,7 @@ def test_jobs_that_need_a_hand_are_named_each_with_what_ends_it(
         "failed-1; the job has failed: ValueError: no good"
         in (jobs["jobs failed"]["text"])
     )
-    assert "ready-1; 1 of its shards are ready" in jobs["jobs untaken"]["text"]
+    assert "ready-1; 1 of its shards is ready" in jobs["jobs untaken"]["text"]
     assert "claimed by a worker that is gone" in jobs["jobs wait"]["text"]
     assert [jobs[one]["opens"] for one in sorted(jobs)] == [
         "sharding/job?id=failed-1",
