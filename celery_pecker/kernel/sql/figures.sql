@@ -16,22 +16,29 @@ on conflict (step, part, at, holder) do update
 set {excluded(figures)}
 
 /* celery_pecker:read_unfolded_figures */
--- The rows of the oldest span that is over and not folded yet, of one part. Schedulers begin
--- with different parts; of two that fold the same the second changes nothing.
+-- The rows of the oldest span that is over and not folded yet, of one part: the first behind the
+-- last folded one, found by the index. Schedulers begin with different parts; of two that fold
+-- the same the second changes nothing.
 with {clock},
 span as materialized (
-    select figures.part, {figures_bin(%(into)s)} as at
-    from clock, {schema}.pecker_figures as figures
-    where figures.step = %(step)s
-        and figures.at < date_bin(%(into)s * interval '1 minute',
-            clock.now - %(after)s * interval '1 minute', timestamptz 'epoch')
-        and not exists (
-            select from {schema}.pecker_figures as folded
-            where folded.step = %(into)s
-                and folded.part = figures.part
-                and folded.at = {figures_bin(%(into)s)})
-    group by 1, 2
-    order by 2, hashtext(figures.part::text || %(holder)s::text)
+    select part.part, next.at
+    from clock,
+        generate_series(0, 15) as part (part),
+        lateral (
+            select {figures_bin(%(into)s::integer)} as at
+            from {schema}.pecker_figures as figures
+            where figures.step = %(step)s
+                and figures.part = part.part
+                and figures.at >= coalesce((
+                    select max(folded.at) + %(into)s::integer * interval '1 minute'
+                    from {schema}.pecker_figures as folded
+                    where folded.step = %(into)s::integer and folded.part = part.part), '-infinity')
+                and figures.at < date_bin(%(into)s::integer * interval '1 minute',
+                    clock.now - %(after)s * interval '1 minute', timestamptz 'epoch')
+            order by figures.at
+            limit 1
+        ) as next
+    order by next.at, hashtext(part.part::text || %(holder)s::text)
     limit 1
 )
 select span.part, span.at, figures.figures::text
@@ -40,7 +47,7 @@ join {schema}.pecker_figures as figures
     on figures.step = %(step)s
     and figures.part = span.part
     and figures.at >= span.at
-    and figures.at < span.at + %(into)s * interval '1 minute'
+    and figures.at < span.at + %(into)s::integer * interval '1 minute'
 
 /* celery_pecker:fold_figures */
 insert into {schema}.pecker_figures (step, part, at, holder, figures)
@@ -49,7 +56,8 @@ values (%(into)s, %(part)s, %(at)s, '00000000-0000-0000-0000-000000000000',
 on conflict (step, part, at, holder) do nothing
 
 /* celery_pecker:purge_figures */
--- Rows that are too old go, some at a time; those that are to be folded are folded first.
+-- Rows that are too old go, some at a time; those that are to be folded are folded first. Of a
+-- part spans are folded in order, so one folded row at or behind them says that they are.
 with {clock},
 old as materialized (
     select figures.ctid
@@ -58,11 +66,9 @@ old as materialized (
             as tier (step, into_step, kept)
     join {schema}.pecker_figures as figures on figures.step = tier.step
     where figures.at < clock.now - tier.kept * interval '1 minute'
-        and (tier.into_step is null or exists (
-            select from {schema}.pecker_figures as folded
-            where folded.step = tier.into_step
-                and folded.part = figures.part
-                and folded.at = {figures_bin(tier.into_step)}))
+        and (tier.into_step is null or {figures_bin(tier.into_step)} <= (
+            select max(folded.at) from {schema}.pecker_figures as folded
+            where folded.step = tier.into_step and folded.part = figures.part))
     limit 1000
     for update of figures skip locked
 ),
