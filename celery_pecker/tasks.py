@@ -51,6 +51,16 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 Seconds = float | timedelta
+POLICIES = ("timeout", "run", "delivery", "misfire", "grace", "catch_up")
+PARTS = ("every", "schedule", "args", "kwargs", "options", "entry", *POLICIES)
+"""What is the entry's, by the argument of `Pecker.task`; all else is the task's."""
+ATTRIBUTES = {
+    "run": "run_mode",
+    "args": "entry_args",
+    "kwargs": "entry_kwargs",
+    "options": "entry_options",
+}
+"""How a class of tasks names what has another meaning on a task."""
 
 
 class Pecker:
@@ -110,23 +120,7 @@ class Pecker:
         **task_options: Any,
     ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 
-    def task(  # noqa: PLR0913  # all options of an entry
-        self,
-        *,
-        every: Seconds | None = None,
-        schedule: BaseSchedule | None = None,
-        timeout: Seconds | None = None,
-        run: RunMode | str | None = None,
-        delivery: Delivery | str | None = None,
-        misfire: Misfire | str | None = None,
-        grace: Seconds | None = None,
-        catch_up: int | None = None,
-        entry: str | None = None,
-        args: Iterable[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        options: Mapping[str, Any] | None = None,
-        **task_options: Any,
-    ) -> Callable[[Callable[..., Any]], Any]:
+    def task(self, **options: Any) -> Callable[[Callable[..., Any]], Any]:
         """Return a decorator: the function is a task that runs by a schedule.
 
         Exactly one of ``every`` (seconds or timedelta) and ``schedule`` (crontab,
@@ -136,33 +130,19 @@ class Pecker:
         ``apply_async``; ``entry`` is the entry's name, by default the task's.
         The rest goes to ``app.task``: ``name``, ``bind``, ``queue`` …
         """
-        declared = _entry(
-            "@pecker.task",
-            every=every,
-            schedule=schedule,
-            args=args,
-            kwargs=kwargs,
-            options=options,
-            pecker={
-                "timeout": timeout,
-                "run": run,
-                "delivery": delivery,
-                "misfire": misfire,
-                "grace": grace,
-                "catch_up": catch_up,
-            },
-        )
+        parts = {key: options.pop(key) for key in PARTS if key in options}
+        name_of_entry = parts.pop("entry", None)
+        declared = _entry("@pecker.task", parts)
 
         def decorate(function: Callable[..., Any]) -> Any:
             def enter(app: Any) -> None:
-                name = task_options.get("name") or app.gen_task_name(
+                name = options.get("name") or app.gen_task_name(
                     function.__name__, function.__module__
                 )
-                add_entry(
-                    app, name if entry is None else entry, {"task": name, **declared}
-                )
+                entry = name if name_of_entry is None else name_of_entry
+                add_entry(app, entry, {"task": name, **declared})
 
-            return self._register(function, task_options, enter)
+            return self._register(function, options, enter)
 
         return decorate
 
@@ -228,59 +208,33 @@ class ScheduledTask(Task[..., Any] if TYPE_CHECKING else Task):  # type: ignore[
             return
         # A class without a name has it on its instance only.
         name = cls.name or app.gen_task_name(cls.__name__, cls.__module__)
-        declared = _entry(
-            f"task {name}",
-            every=cls.every,
-            schedule=cls.schedule,
-            args=cls.entry_args,
-            kwargs=cls.entry_kwargs,
-            options=cls.entry_options,
-            pecker={
-                "timeout": cls.timeout,
-                "run": cls.run_mode,
-                "delivery": cls.delivery,
-                "misfire": cls.misfire,
-                "grace": cls.grace,
-                "catch_up": cls.catch_up,
-            },
-        )
-        add_entry(
-            app, name if cls.entry is None else cls.entry, {"task": name, **declared}
-        )
+        parts = {key: getattr(cls, ATTRIBUTES.get(key, key)) for key in PARTS}
+        declared = _entry(f"task {name}", parts)
+        entry = name if cls.entry is None else cls.entry
+        add_entry(app, entry, {"task": name, **declared})
 
 
-def _entry(  # noqa: PLR0913  # the parts of an entry
-    where: str,
-    *,
-    every: Seconds | None,
-    schedule: BaseSchedule | None,
-    args: Iterable[Any],
-    kwargs: Mapping[str, Any] | None,
-    options: Mapping[str, Any] | None,
-    pecker: Mapping[str, Any],
-) -> dict[str, Any]:
+def _entry(where: str, parts: Mapping[str, Any]) -> dict[str, Any]:
     """Return an entry of ``beat_schedule`` without its task; say what is missing."""
+    every, schedule = parts.get("every"), parts.get("schedule")
     if (every is None) == (schedule is None):
         message = (
             f"{where} has every={every!r} and schedule={schedule!r}; allowed is exactly"
             " one of them"
         )
         raise Misconfigured(message)
-    for key, value, kinds, allowed in (
-        ("args", args, (list, tuple), "a list or tuple"),
-        ("kwargs", kwargs, (Mapping, type(None)), "a dict"),
-        ("options", options, (Mapping, type(None)), "a dict"),
+    declared: dict[str, Any] = {"schedule": schedule if every is None else every}
+    for key, empty, kinds, allowed in (
+        ("args", (), (list, tuple), "a list or tuple"),
+        ("kwargs", None, (Mapping, type(None)), "a dict"),
+        ("options", None, (Mapping, type(None)), "a dict"),
     ):
+        value: Any = parts.get(key, empty)
         if not isinstance(value, kinds):
             message = f"{where} has {key}={value!r}; allowed is {allowed}"
             raise Misconfigured(message)
-    declared: dict[str, Any] = {
-        "schedule": schedule if every is None else every,
-        "args": tuple(args),
-        "kwargs": dict(kwargs or {}),
-        "options": dict(options or {}),
-    }
-    policies = {key: value for key, value in pecker.items() if value is not None}
+        declared[key] = tuple(value or ()) if key == "args" else dict(value or {})
+    policies = {key: parts[key] for key in POLICIES if parts.get(key) is not None}
     if policies:
         declared["pecker"] = policies
     return declared

@@ -17,8 +17,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from celery_pecker.kernel.declared import Declared
-from celery_pecker.kernel.renamed_settings import RENAMED
+from celery_pecker.kernel.declared import Declared, former
 from celery_pecker.kernel.settings import Settings
 from celery_sharding.settings import ShardingSettings
 from throttle.settings import Settings as ThrottleSettings
@@ -79,7 +78,7 @@ def table(settings: type[Declared]) -> str:
 def renamed() -> str:
     """Return the rows of settings that there once were."""
     rows = ["| setting | what became of it |", "|---|---|"]
-    for name, said in RENAMED.items():
+    for name, said in former().items():
         text = SETTING.sub(lambda found: f"`{found[0]}`", said)
         rows.append(f"| `{name}` | {text} |")
     return "\n".join(rows)

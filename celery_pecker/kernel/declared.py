@@ -10,10 +10,10 @@ from dataclasses import Field, dataclass
 from datetime import datetime, tzinfo
 from difflib import get_close_matches
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_type_hints
 
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.kernel.renamed_settings import RENAMED
 
 LONGEST = 3_600
 """Seconds: no wait and no slack is longer."""
@@ -104,9 +104,17 @@ def _refusal(wrong: str, name: str, known: Iterable[str]) -> str:
     return wrong + (meant or f"; allowed are {', '.join(sorted(known))}")
 
 
+@cache
+def former() -> Mapping[str, str]:
+    """Return what became of settings that there once were, by their names."""
+    text = Path(__file__).with_name("renamed_settings.txt").read_text(encoding="utf-8")
+    lines = [one for one in text.splitlines() if not one.startswith("#")]
+    return dict(one.split(" ", 1) for one in lines)
+
+
 def _renamed(key: str, name: str) -> str | None:
     """Return what became of a setting that there once was, under the key as written."""
-    return f"{key} {RENAMED[name]}" if name in RENAMED else None
+    return f"{key} {former()[name]}" if name in former() else None
 
 
 def refuse_misspelt(conf: Mapping[str, object]) -> None:

@@ -8,8 +8,7 @@ each wait; here connecting, TLS, the wait for a free connection, the answer and 
 with deadline.within(…)` asyncio ends it.
 """
 
-import ssl
-from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import httpcore
@@ -49,94 +48,41 @@ def install(client: httpx.Client) -> None:
 
 def _dial_within(transport: httpx.HTTPTransport) -> None:
     pool: Any = transport._pool  # noqa: SLF001 — httpx hands no backend through
-    pool._network_backend = _Backend(pool._network_backend)  # noqa: SLF001
+    pool._network_backend = _Bounded(pool._network_backend)  # noqa: SLF001
 
 
-class _Backend(httpcore.NetworkBackend):
-    """Dials within what is left."""
+TIMEOUTS = {
+    "connect_tcp": 2,
+    "connect_unix_socket": 1,
+    "read": 1,
+    "write": 1,
+    "start_tls": 2,
+}
+"""What waits, of backends and of streams, and which of its arguments is the timeout."""
 
-    def __init__(self, wrapped: httpcore.NetworkBackend) -> None:
+
+class _Bounded:
+    """A backend, or a stream, that waits for nothing longer than what is left."""
+
+    def __init__(self, wrapped: Any) -> None:
         self._wrapped = wrapped
 
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.NetworkStream:
-        return _Stream(
-            _ended(
-                self._wrapped.connect_tcp,
-                host,
-                port,
-                timeout=_left(timeout),
-                local_address=local_address,
-                socket_options=socket_options,
-            )
-        )
-
-    def connect_unix_socket(
-        self,
-        path: str,
-        timeout: float | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.NetworkStream:
-        return _Stream(
-            _ended(
-                self._wrapped.connect_unix_socket,
-                path,
-                timeout=_left(timeout),
-                socket_options=socket_options,
-            )
-        )
+    def __getattr__(self, name: str) -> Any:
+        plain = getattr(self._wrapped, name)
+        nth = TIMEOUTS.get(name)
+        return plain if nth is None else partial(_within, plain, nth)
 
     def sleep(self, seconds: float) -> None:
-        self._wrapped.sleep(_left(seconds) or 0.0)
+        self._wrapped.sleep(timeout(seconds) or 0.0)
         check()
 
 
-class _Stream(httpcore.NetworkStream):
-    """Waits for each piece no longer than what is left."""
-
-    def __init__(self, wrapped: httpcore.NetworkStream) -> None:
-        self._wrapped = wrapped
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        left = _left(timeout)
-        answer: bytes = _ended(self._wrapped.read, max_bytes, timeout=left)
-        return answer
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        _ended(self._wrapped.write, buffer, timeout=_left(timeout))
-
-    def close(self) -> None:
-        self._wrapped.close()
-
-    def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
-    ) -> httpcore.NetworkStream:
-        return _Stream(
-            _ended(
-                self._wrapped.start_tls,
-                ssl_context,
-                server_hostname,
-                timeout=_left(timeout),
-            )
-        )
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._wrapped.get_extra_info(info)
-
-
-_left = timeout
-
-
-def _ended(call: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return the call's result; raise DeadlineExceeded where the deadline ended it."""
+def _within(plain: Any, nth: int, *args: Any, **kwargs: Any) -> Any:
+    """Return the answer of a call; a stream that it opens is bounded, too."""
+    if len(args) > nth:
+        args = (*args[:nth], timeout(args[nth]), *args[nth + 1 :])
+    else:
+        kwargs["timeout"] = timeout(kwargs.get("timeout"))
     with ending(httpcore.TimeoutException, httpcore.NetworkError):
-        return call(*args, **kwargs)
+        answer = plain(*args, **kwargs)
+    return _Bounded(answer) if isinstance(answer, httpcore.NetworkStream) else answer

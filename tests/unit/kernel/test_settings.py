@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from celery_pecker.kernel.declared import refuse_misspelt
+from celery_pecker.kernel.declared import former, refuse_misspelt
 from celery_pecker.kernel.errors import Misconfigured
-from celery_pecker.kernel.renamed_settings import RENAMED
 from celery_pecker.kernel.settings import Settings
 from celery_sharding.settings import ShardingSettings
 from throttle.settings import Settings as ThrottleSettings
@@ -218,7 +217,7 @@ def test_a_dsn_is_never_shown() -> None:
     assert "s3cret" not in refused(pecker_dsn=DSN, pecker_schema="")
 
 
-@pytest.mark.parametrize("name", RENAMED)
+@pytest.mark.parametrize("name", former())
 def test_a_setting_that_there_once_was_is_refused_with_what_became_of_it(
     name: str,
 ) -> None:
@@ -228,7 +227,7 @@ def test_a_setting_that_there_once_was_is_refused_with_what_became_of_it(
         app.conf.update({key: None})
         with pytest.raises(Misconfigured) as caught:
             refuse_misspelt(app.conf)
-        assert str(caught.value) == f"{key} {RENAMED[name]}"
+        assert str(caught.value) == f"{key} {former()[name]}"
 
 
 def test_what_became_of_a_setting_names_no_other_that_there_once_was() -> None:
@@ -238,8 +237,8 @@ def test_what_became_of_a_setting_names_no_other_that_there_once_was() -> None:
         for package in PACKAGES
         for name in package.__dataclass_fields__
     }
-    assert not declared & {*RENAMED}
-    for said in RENAMED.values():
+    assert not declared & {*former()}
+    for said in former().values():
         named = {*re.findall(r"(?:pecker|sharding|throttle)_[a-z_]+", said)}
         assert named <= declared
         assert said.startswith(("was renamed ", "is gone: "))
