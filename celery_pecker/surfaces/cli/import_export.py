@@ -2,7 +2,6 @@
 
 import dbm
 import json
-import json as jsons
 import pickle
 import shelve
 from collections import Counter
@@ -245,4 +244,4 @@ def export(context: Context, *, output: TextIO) -> None:
     names = {*context.declared, *stored_names(context)}
     _, rows = context.project.rows(sorted(names))
     state = {name: instant(row.executed_us) for name, row in sorted(rows.items())}
-    click.echo(jsons.dumps(state, indent=2, ensure_ascii=False), file=output)
+    click.echo(json.dumps(state, indent=2, ensure_ascii=False), file=output)

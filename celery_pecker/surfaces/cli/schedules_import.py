@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from operator import attrgetter
 from typing import Any, LiteralString, cast
 
 import click
@@ -24,7 +25,7 @@ from celery_pecker.kernel.sql import render, statements
 from celery_pecker.schedules import Schedules
 from celery_pecker.surfaces.cli.context import NO, Context
 from celery_pecker.surfaces.cli.other_schedulers import rows
-from celery_pecker.surfaces.cli.other_schedulers.plan import VERDICTS, Step, plan
+from celery_pecker.surfaces.cli.other_schedulers.plan import VERDICTS, judge
 from celery_pecker.surfaces.cli.other_schedulers.redbeat import PREFIX, redbeat, runs
 from celery_pecker.surfaces.cli.other_schedulers.tables import opened
 from celery_pecker.surfaces.cli.other_schedulers.values import ForeignSchedule
@@ -37,6 +38,7 @@ CONNECT = 5
 """Seconds to connect."""
 LONG = 60
 """Letters of a value in a table."""
+Steps = Sequence[ForeignSchedule]
 PEERS = ("redbeat", "django", "sqlalchemy")
 SCHEMA = "celery_schema"
 """Where sqlalchemy-celery-beat has its tables unless the app says otherwise."""
@@ -60,16 +62,20 @@ def import_schedules(
 ) -> None:
     """Store what the other scheduler stores; say what became of each."""
     schedules = context.schedules
-    entries = [*_read(context, peer, place)]
-    now_us, own = context.project.rows([one.name for one in entries])
-    steps = plan(
-        entries,
-        {row.name: row for row in stored_rows(schedules)},
-        code={*schedules.names_of_code(), *context.declared},
-        check=schedules.check,
-        last={name: row.executed_us for name, row in own.items()},
-        now_us=now_us,
-    )
+    steps = sorted(_read(context, peer, place), key=attrgetter("name"))
+    now_us, own = context.project.rows([one.name for one in steps])
+    stored = {row.name: row for row in stored_rows(schedules)}
+    code = {*schedules.names_of_code(), *context.declared}
+    for step in steps:
+        row = own.get(step.name)
+        judge(
+            step,
+            stored.get(step.name),
+            code=code,
+            check=schedules.check,
+            own_us=None if row is None else row.executed_us,
+            now_us=now_us,
+        )
     _write(context, schedules, steps, dry_run=dry_run)
     _print(context, steps, dry_run=dry_run)
     if not dry_run:
@@ -126,7 +132,7 @@ def _required(place: str | None, setting: str) -> str:
 
 
 def _write(
-    context: Context, schedules: Schedules, steps: Sequence[Step], *, dry_run: bool
+    context: Context, schedules: Schedules, steps: Steps, *, dry_run: bool
 ) -> None:
     """Store what is new or changed, with its last run.
 
@@ -147,7 +153,7 @@ def _write(
         raise DatabaseUnavailable(message) from error
 
 
-def _pages(wanted: Sequence[Step]) -> Iterator[Sequence[Step]]:
+def _pages(wanted: Steps) -> Iterator[Steps]:
     """Yield them by pages; show on a terminal how far it is."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as (
@@ -161,7 +167,7 @@ def _pages(wanted: Sequence[Step]) -> Iterator[Sequence[Step]]:
 
 
 def _carry(
-    page: Sequence[Step], connection: psycopg.Connection[Any], statement: LiteralString
+    page: Steps, connection: psycopg.Connection[Any], statement: LiteralString
 ) -> None:
     """Let slots count from the last run there, unless it has run here already."""
     pairs = [(step, step.last_us) for step in page if step.last_us is not None]
@@ -182,20 +188,19 @@ def _carry(
 
 
 def _store(
-    schedules: Schedules, page: Sequence[Step], connection: psycopg.Connection[Any]
+    schedules: Schedules, page: Steps, connection: psycopg.Connection[Any]
 ) -> None:
     writes = [step for step in page if step.writes]
     wanted = [
-        {**step.arguments, "name": step.name, "version": step.version}
-        for step in writes
+        {**step.fields, "name": step.name, "version": step.version} for step in writes
     ]
     stored = schedules.set_each(wanted, by=current_user(), connection=connection)
     for step, outcome in zip(writes, stored, strict=True):
         if isinstance(outcome, Exception):
-            step.verdict, step.why, step.last_us = "refused", str(outcome), None
+            step.verdict, step.problem, step.last_us = "refused", str(outcome), None
 
 
-def _print(context: Context, steps: Sequence[Step], *, dry_run: bool) -> None:
+def _print(context: Context, steps: Steps, *, dry_run: bool) -> None:
     counted = {
         verdict: sum(step.verdict == verdict for step in steps) for verdict in VERDICTS
     }
@@ -222,13 +227,13 @@ def _print(context: Context, steps: Sequence[Step], *, dry_run: bool) -> None:
     context.print("", f"{counted['new'] + counted['changed']} {tense} stored")
 
 
-def _differences(step: Step) -> Iterator[str]:
-    if step.why is not None:
-        yield step.why
+def _differences(step: ForeignSchedule) -> Iterator[str]:
+    if step.problem is not None:
+        yield step.problem
     if step.verdict == "code":
         yield "beat_schedule of this app has it: its last run alone is imported"
     if step.verdict == "new":
-        yield f"{step.arguments['task']} {short(step.arguments['schedule'])}"
+        yield f"{step.fields['task']} {short(step.fields['schedule'])}"
     for key, (old, new) in step.changes.items():
         yield f"{key}: {short(old)} → {short(new)}"
 

@@ -30,6 +30,9 @@ CONNECT = 2.0
 """Seconds to connect, at least."""
 
 
+READING = "the database to read from"
+
+
 class NoSuchTable(Misconfigured):
     """The database has no such table."""
 
@@ -61,46 +64,44 @@ def opened(url: str, schemas: Sequence[str | None], timeout: float) -> Iterator[
 
 
 @contextmanager
+def _answering(away: Any, wrong: Any, where: str) -> Iterator[None]:
+    """Raise what a driver raises as no answer, or as a mistake."""
+    try:
+        yield
+    except away as error:
+        message = f"no answer from the database to read from: {_line(error)}"
+        raise DatabaseUnavailable(message) from error
+    except wrong as error:
+        message = f"{where}: {_line(error)}"
+        raise Misconfigured(message) from error
+
+
+@contextmanager
 def _postgres(
     url: str, schemas: Sequence[str | None], timeout: float
 ) -> Iterator[Read]:
-    try:
+    away, wrong = psycopg.OperationalError, psycopg.Error
+    with _answering(away, wrong, f"the database is {_shown(url)!r}"):
         connection = psycopg.connect(
-            url,
-            connect_timeout=int(max(CONNECT, timeout)),
-            row_factory=dict_row,
+            url, connect_timeout=int(max(CONNECT, timeout)), row_factory=dict_row
         )
-    except psycopg.OperationalError as error:
-        message = f"no answer from the database to read from: {_line(error)}"
-        raise DatabaseUnavailable(message) from error
-    except psycopg.Error as error:
-        message = f"the database is {_shown(url)!r}: {_line(error)}"
-        raise Misconfigured(message) from error
 
     def read(table: str) -> list[Row]:
         places = [[one for one in (schema, table) if one] for schema in schemas]
         for parts in places:
-            cursor = connection.execute(
-                "select to_regclass(%s) as it", [_quoted(parts)]
-            )
-            if cursor.fetchone() == {"it": None}:
-                continue
-            whole = SQL("select * from {}").format(Identifier(*parts))
-            return connection.execute(whole).fetchall()
+            name = Identifier(*parts)
+            there = "select to_regclass(%s) as it"
+            cursor = connection.execute(there, [name.as_string(connection)])
+            if cursor.fetchone() != {"it": None}:
+                whole = SQL("select * from {}").format(name)
+                return connection.execute(whole).fetchall()
         raise _absent([".".join(parts) for parts in places])
 
     # All tables as they were at one instant
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     connection.read_only = True
-    with connection:
-        try:
-            yield read
-        except psycopg.OperationalError as error:
-            message = f"no answer from the database to read from: {_line(error)}"
-            raise DatabaseUnavailable(message) from error
-        except psycopg.Error as error:
-            message = f"the database to read from: {_line(error)}"
-            raise Misconfigured(message) from error
+    with connection, _answering(away, wrong, READING):
+        yield read
 
 
 @contextmanager
@@ -132,11 +133,9 @@ def _sqlite(url: str) -> Iterator[Read]:
 def _alchemy(url: str, schemas: Sequence[str | None]) -> Iterator[Read]:
     sqlalchemy: Any = import_module("sqlalchemy")
     errors: Any = import_module("sqlalchemy.exc")
-    try:
+    wrong = (errors.SQLAlchemyError, ImportError)
+    with _answering((), wrong, f"the database is {_shown(url)!r}"):
         engine = sqlalchemy.create_engine(url)
-    except (errors.SQLAlchemyError, ImportError) as error:
-        message = f"the database is {_shown(url)!r}: {_line(error)}"
-        raise Misconfigured(message) from error
 
     def read(table: str) -> list[Row]:
         for schema in schemas:
@@ -149,15 +148,10 @@ def _alchemy(url: str, schemas: Sequence[str | None]) -> Iterator[Read]:
             return [dict(row) for row in rows]
         raise _absent([table])
 
+    reading = _answering(errors.OperationalError, errors.SQLAlchemyError, READING)
     try:
-        with engine.connect() as line:
+        with reading, engine.connect() as line:
             yield read
-    except errors.OperationalError as error:
-        message = f"no answer from the database to read from: {_line(error)}"
-        raise DatabaseUnavailable(message) from error
-    except errors.SQLAlchemyError as error:
-        message = f"the database to read from: {_line(error)}"
-        raise Misconfigured(message) from error
     finally:
         engine.dispose()
 
@@ -165,10 +159,6 @@ def _alchemy(url: str, schemas: Sequence[str | None]) -> Iterator[Read]:
 def _shown(url: str) -> str:
     """Return a text without the passwords of its URLs."""
     return PASSWORD.sub("**", url)
-
-
-def _quoted(parts: Sequence[str]) -> str:
-    return ".".join('"' + one.replace('"', '""') + '"' for one in parts)
 
 
 def _absent(places: Sequence[str]) -> NoSuchTable:

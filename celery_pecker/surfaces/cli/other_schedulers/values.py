@@ -15,21 +15,47 @@ class NotImportable(PeckerError):
 
 @dataclass(slots=True, kw_only=True)
 class ForeignSchedule:
-    """A schedule as another scheduler stores it, in our words."""
+    """A schedule as another scheduler stores it, in our words; what becomes of it."""
 
     name: str
     fields: dict[str, Any] = field(default_factory=dict)
     """Arguments of `Schedules.set`."""
     last_us: int | None = None
-    """When it ran last, where that is known."""
+    """When it ran last, where that is known; once judged, if that is imported."""
     notes: list[str] = field(default_factory=list)
     """What is not imported although the schedule does, each with its reason."""
     problem: str | None = None
     """Why it cannot be imported at all."""
+    verdict: str = "refused"
+    """new, changed or same; code: this app's beat_schedule has it, and its last run
+    alone is imported; refused: it is not imported, `problem` says for what reason."""
+    changes: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    """Of each field that differs: what is stored, and what comes."""
+    version: int = 0
+    """Of what is stored; 0: nothing is."""
 
     def note(self, text: str) -> None:
         """Note something that is not imported, or is imported with a change."""
         self.notes.append(text)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the definition is stored anew."""
+        return self.verdict in {"new", "changed"}
+
+    def document(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return {
+            "name": self.name,
+            "verdict": self.verdict,
+            "why": self.problem,
+            "changes": {
+                key: {"old": old, "new": new}
+                for key, (old, new) in self.changes.items()
+            },
+            "notes": self.notes,
+            "last_us": self.last_us,
+        }
 
 
 def instant(field: str, value: object, zone: tzinfo) -> datetime | None:
