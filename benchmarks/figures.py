@@ -111,7 +111,9 @@ def measure(database: Database, connection: psycopg.Connection) -> None:
             )
     show("a write", writes)
     print(f"minutes of {KEPT[1] // 60} hours: {size() * KEPT[1] / 60 / HOURS:.1f} MB")
-    writer = FiguresWriter(Figures(), database, uuid.uuid4(), clock=SYSTEM, folds=True)
+    writer = FiguresWriter(
+        Figures(), database, uuid.uuid4(), clock=SYSTEM, folds=lambda: True
+    )
     folds: list[float] = []
     while (took := timed(lambda: folded.append(writer.fold()))) and folded[-1]:
         folds.append(took)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from celery_pecker.surfaces.findings.model import Finding, fail, ok, warn
 from celery_pecker.surfaces.findings.others import Finder
@@ -66,13 +67,14 @@ def examine(project: Project) -> Iterator[Finding]:
 def _judged(status: Status) -> Finding:
     """Judge how a database stands. Pure."""
     name = status.name
+    chart = "history?" + urlencode({"of": "limit", "name": name, "since": "1h"})
     if status.state is State.OVER:
         return fail(
             f"limit {name}",
             f"{name!r} gets {status.used:.0%} of its limit, {amounts(status)}:"
             f" {'; '.join((status.summary, *status.notes))}",
             "see who brings it: what no gate holds back, or shadow mode",
-            opens=PAGE,
+            opens=chart,
         )
     if status.state is State.HOLDING:
         return warn(
@@ -80,7 +82,7 @@ def _judged(status: Status) -> Finding:
             f"before {name!r}: {status.summary}",
             "the gate does what it is there for; where the database bears more: celery"
             f" -A proj throttle limit {name} OPERATIONS",
-            opens=PAGE,
+            opens=chart,
         )
     if status.state is State.UNGUARDED:
         return warn(

@@ -52,13 +52,13 @@ class FiguresWriter:
         holder: uuid.UUID,
         *,
         clock: Clock,
-        folds: bool = False,
+        folds: Callable[[], bool] = lambda: False,
         version: str = "",
         look: Callable[[], None] = lambda: None,
     ) -> None:
         """Take what it counts, its own connection, and the name of this process life.
 
-        ``folds``: fold and purge rows, and mark what came and went.
+        ``folds``: whether it folds and purges rows, and marks what came and went.
         ``look`` is called once a minute: it may have more to count.
         """
         self.figures = figures
@@ -83,7 +83,7 @@ class FiguresWriter:
                 self._look_at = now + EVERY
                 self._look()
             self._write(self.figures.ready(now))
-            if self._folds:
+            if self._folds():
                 self._keep_up(now)
         except PeckerError as error:
             self._next = now + EVERY

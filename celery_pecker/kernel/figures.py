@@ -1,11 +1,18 @@
 """What happened to a subject within some minutes, counted so that it adds up. Pure.
 
-A subject is an entry, a task or a queue of an outbox: ``entry NAME``, ``task NAME``,
-``queue NAME``. What is known of it is a cell: counts by short keys, written as a text
-like ``l14:60 o1:60 r9:60``. Small letters add up: ``o`` and a report's number counts
-that report; ``l``, ``w``, ``r`` (lateness, wait in the queue, run time) and a bucket
-count how often it took so long; ``n`` counts what was sent. Capitals are maxima: ``D``
-is the depth of an outbox, ``A`` the age of its oldest task in milliseconds.
+A subject is an entry, a task or a queue of an outbox, or a database with a limit:
+``entry NAME``, ``task NAME``, ``queue NAME``, ``limit NAME``. What is known of it is a
+cell: counts by short keys, written as a text like ``l14:60 o1:60 r9:60``. Small letters
+add up: ``o`` and a report's number counts that report; ``l``, ``w``, ``r`` (lateness,
+wait in the queue, run time) and a bucket count how often it took so long; ``n`` counts
+what was sent. Capitals are maxima: ``D`` is the depth of an outbox, ``A`` the age of
+its oldest task in milliseconds.
+
+Of a limit ``a`` counts admitted tasks, and ``T`` is the most traffic, operations per
+second. What lasts is counted times the milliseconds that it lasted, so that it adds up
+over processes: ``h`` tasks held, ``t`` traffic, ``i`` the limit in force. ``k`` is for
+how long that is known: a worker that is one of ten counts a tenth of what all see
+alike, and the mean is ``h / k``, also where some of them write nothing.
 
     Figures.add() ─▶ cells of a minute ─▶ rows of a process and minute
     rows ─merged()─▶ rows of 15 minutes ─▶ rows of an hour
@@ -36,7 +43,9 @@ WHOLE = 65.0
 
 LATE, WAIT, RUN, OUTCOME, SENT = "l", "w", "r", "o", "n"
 DEPTH, AGE = "D", "A"
+ADMITTED, HELD, TRAFFIC, IN_FORCE, KNOWN, PEAK = "a", "h", "t", "i", "k", "T"
 ALL_OUTBOX = "outbox"
+ALL_LIMITS = "limits"
 SUMS = {"entry": "entries", "task": ALL_OUTBOX}
 """The subject that adds up all of a kind."""
 

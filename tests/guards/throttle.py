@@ -14,6 +14,7 @@ ADMISSION = f"{UNIT}/test_admission.py"
 METER = f"{UNIT}/meter/test_meter.py"
 HOOK = f"{UNIT}/test_worker_hook.py"
 OVERFLOW = f"{UNIT}/test_overflow.py"
+LIMITS = "tests/integration/history/test_limits.py"
 STORE = f"{REAL}/store/test_redis_store.py"
 ON_REDIS = f"{REAL}/overflow/test_redis_broker.py"
 ON_RABBITMQ = f"{REAL}/overflow/test_amqp_broker.py"
@@ -508,5 +509,17 @@ GUARDS = (
         "            tell_runs_apart(worker.app)\n",
         "",
         f"{REAL}/worker/test_spawn.py",
+    ),
+    Guard(
+        "throttle: in the history what all workers hear alike is no sum",
+        "part = passed / max(seen.holders, 1)",
+        "part = passed",
+        LIMITS,
+    ),
+    Guard(
+        "throttle: one worker folds the history",
+        "return self._store.elect(FOLDER, self.holder.hex, EVERY)",
+        "return True",
+        LIMITS,
     ),
 )

@@ -169,8 +169,10 @@ UNLIMITED = (
 class Source:
     """What the page reads from: made once for an app."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, charted: bool = False) -> None:
         self.settings = settings
+        self.charted = charted
+        """Whether the history has charts of its limits."""
         self.looks = RecentLooks(settings)
         self.sums = Sums()
 
@@ -184,7 +186,7 @@ def source(app: Celery) -> Source:
         raise Unreadable(str(error)) from error
     if not settings.enabled:
         raise Unreadable(UNLIMITED)
-    return Source(settings)
+    return Source(settings, charted=bool(app.conf.get("pecker_dsn")))
 
 
 def limited(app: Celery) -> bool:
@@ -215,6 +217,7 @@ def read(mine: Source, query: Query) -> Shown:
             "where": f"Counted at {where(mine.settings)}, computed by the"
             f" {picture.estimator} estimator",
             "every": EVERY,
+            "charted": mine.charted,
             "databases": [database(one, past) for one in picture.databases],
         },
     )

@@ -50,14 +50,21 @@ class WorkerThrottle:
         self.settings = settings
         self.runtime = Runtime(worker, settings)
         self.hook = Hook(consumer, self.runtime)
+        self.figures = None
+        if consumer.app.conf.get("pecker_dsn"):
+            # Without tables no driver of a database is loaded
+            from throttle.worker.figures import figures_of  # noqa: PLC0415
+
+            self.figures = figures_of(consumer.app, settings, self.runtime.store)
+        self._holdings: Mapping[str, Holding] = {}
         self.exchanger = Exchanger(
             settings,
             self.runtime.store,
             meter.read,
             self.runtime.accounts,
             name=worker.hostname,
-            holdings=self.holdings,
-            on_answer=self.hook.collect,
+            holdings=self._told,
+            on_answer=self._heard,
         )
         # Before the pool forks: a child must know that its parent reports for it.
         this_process.take(self.exchanger, settings)
@@ -71,6 +78,8 @@ class WorkerThrottle:
             self._watching = watch.start(
                 self.settings, self.runtime.store, self.exchanger.holder
             )
+            if self.figures is not None:
+                self.figures.loop.start()
             self._started = True
             logger.info(
                 "throttle: tasks are held at the limits of %s",
@@ -86,7 +95,19 @@ class WorkerThrottle:
         if self._started:
             self._watching.stop()
             self.exchanger.stop()
+            if self.figures is not None:
+                self.figures.loop.stop()
+                self.figures.loop.join(watch.LEAVING)
             self.runtime.store.close()
+
+    def _told(self) -> Mapping[str, Holding]:
+        self._holdings = self.holdings()
+        return self._holdings
+
+    def _heard(self) -> None:
+        self.hook.collect()
+        if self.figures is not None:
+            self.figures.note(self._holdings, self.exchanger.snapshot)
 
     def holdings(self) -> Mapping[str, Holding]:
         """Return what the worker says of itself, by database."""

@@ -63,7 +63,7 @@ class HistoryWriter:
         self._figures = FiguresWriter(
             *(self.recorder.figures, self.database, self.recorder.holder),
             clock=self.clock,
-            folds=self.recorder.host is None,
+            folds=lambda: self.recorder.host is None,
             version=version,
         )
         self._loop = Loop(

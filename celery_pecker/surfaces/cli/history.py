@@ -1,4 +1,4 @@
-"""``pecker history``: figures of an entry, a task or a queue over time."""
+"""``pecker history``: figures of an entry, a task, a queue or a limit over time."""
 
 import click
 
@@ -7,6 +7,7 @@ from celery_pecker.surfaces.cli.context import Context
 from celery_pecker.surfaces.console.rendering import print_figures, print_table
 from celery_pecker.surfaces.views.history import (
     HISTORY,
+    LIMIT_POINTS,
     MARKS,
     OF,
     OUTBOX_POINTS,
@@ -22,14 +23,14 @@ from celery_pecker.surfaces.views.history import (
 @click.option("--since", default="1h", show_default=True, help="90m, 24h, 30d.")
 @click.option(
     "--of",
-    type=click.Choice(OF),
-    default=OF[0],
-    help="What NAME is; task and queue: of an outbox.",
+    type=click.Choice([*OF]),
+    default="entry",
+    help="What NAME is; task, queue: of an outbox; limit: of throttle_limits.",
 )
 def history(context: Context, *, name: str, since: str, of: str) -> None:
     """Show lateness, waits, run times and outcomes of an entry over time.
 
-    Without NAME of all entries (or outbox tasks) together. Below it what happened
+    Without NAME of all entries (outbox tasks, limits) together. Below it what happened
     meanwhile: deploys, alarms, edits, schedulers that came and went.
     """
     length_us = length_of(since) // MICROSECOND
@@ -37,6 +38,6 @@ def history(context: Context, *, name: str, since: str, of: str) -> None:
     if context.print_json(document(shown)):
         return
     print_figures(context, HISTORY, shown)
-    table = POINTS if of == "entry" else OUTBOX_POINTS
-    print_table(context, table, shown.points)
+    tables = {"entry": POINTS, "limit": LIMIT_POINTS}
+    print_table(context, tables.get(of, OUTBOX_POINTS), shown.points)
     print_table(context, MARKS, shown.marks)

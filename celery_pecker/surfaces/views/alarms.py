@@ -176,11 +176,16 @@ AROUND_US = 30 * MINUTE_US
 def chart(row: AlarmRow) -> str:
     """Return the address of the chart of an alarm at its time, behind Flower's.
 
-    Of an entry its own; what others are about shows in the chart of all.
+    Of an entry or a limit its own; what others are about shows in the chart of all.
     """
-    name = row.subject if row.opens.startswith("schedules/entry") else ""
-    until_us = to_us(row.since) + AROUND_US
-    return "history?" + urlencode({"name": name, "since": "1h", "until": until_us})
+    page = row.opens.partition("?")[0]
+    asked = {
+        "of": "limit" if page == "throttle" else "entry",
+        "name": row.subject if page in {"throttle", "schedules/entry"} else "",
+        "since": "1h",
+        "until": to_us(row.since) + AROUND_US,
+    }
+    return "history?" + urlencode(asked)
 
 
 ALARMS_TABLE = Table(

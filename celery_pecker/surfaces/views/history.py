@@ -1,4 +1,4 @@
-"""The view of history: figures of an entry, a task or a queue over time, with marks."""
+"""The view of history: figures of an entry, a task, a queue or a limit, with marks."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,14 +11,22 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.kernel.figure_tables import MarkRow, marks, points
 from celery_pecker.kernel.figures import (
+    ADMITTED,
     AGE,
+    ALL_LIMITS,
+    ALL_OUTBOX,
     DEPTH,
+    HELD,
+    IN_FORCE,
+    KNOWN,
     LATE,
     MINUTE_US,
     OUTCOME,
+    PEAK,
     RUN,
     SENT,
     SUMS,
+    TRAFFIC,
     WAIT,
     Cell,
     merged,
@@ -35,9 +43,10 @@ from celery_pecker.surfaces.views.model import (
     Table,
     View,
 )
-from celery_pecker.surfaces.views.phrases import count, duration
+from celery_pecker.surfaces.views.phrases import NONE, count, duration, pace, rate
 
-OF = ("entry", "task", "queue")
+OF = {**SUMS, "queue": ALL_OUTBOX, "limit": ALL_LIMITS}
+"""What a name may be of, and the subject that adds up all of it."""
 USUAL = "24h"
 MINUTES = {"m": 1, "h": 60, "d": 1_440}
 PERCENTS = (50, 95, 99)
@@ -68,6 +77,16 @@ class PointRow:
     depth: int
     age: float
     """Of the oldest outbox task that waited."""
+    admitted: int
+    """Tasks that a gate let in."""
+    held: float | None
+    """Tasks that it held, on average."""
+    traffic: float | None
+    """Operations per second, on average."""
+    peak: int | None
+    """The most operations per second; of all limits together it is not known."""
+    in_force: float | None
+    """The limit in force, on average: operations per second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +116,7 @@ def past(
     [(now_us,)] = database.run("read_clock", now=None)
     until_us = until_us or now_us
     since_us = until_us - length_us
-    kind = "entry" if of == "entry" else "task"
-    subject = f"{of} {name}" if name else SUMS[kind]
+    subject = f"{of} {name}" if name else OF[of]
     step, cells = points(database, subject, since_us, until_us, now_us)
     total = merged(cells.values())
     outcomes: Counter[str] = Counter()
@@ -134,8 +152,18 @@ def point(at_us: int, cell: Cell) -> PointRow:
         sent=cell.get(SENT, 0),
         depth=cell.get(DEPTH, 0),
         age=cell.get(AGE, 0) / 1_000,
+        admitted=cell.get(ADMITTED, 0),
+        held=_mean(cell, HELD),
+        traffic=_mean(cell, TRAFFIC),
+        peak=cell.get(PEAK),
+        in_force=_mean(cell, IN_FORCE),
         **times,
     )
+
+
+def _mean(cell: Cell, key: str) -> float | None:
+    known = cell.get(KNOWN)
+    return round(cell.get(key, 0) / known, 1) if known else None
 
 
 # The picture: panels of series, which a page draws whatever they are of.
@@ -161,6 +189,18 @@ def _times(shown: Past, label: str, field: str) -> dict[str, Any]:
 
 def panels(shown: Past) -> list[dict[str, Any]]:
     """Return what there is to draw of a subject, as JSON. Pure."""
+    if shown.of == "limit":
+        traffic = ("traffic", "mean", "done"), ("peak", "at most", "slow")
+        return [
+            _panel(
+                shown,
+                "Operations per second",
+                "levels",
+                *(*traffic, ("in_force", "limit in force", "calm")),
+            ),
+            _panel(shown, "Held on average", "levels", ("held", "held", "slow")),
+            _panel(shown, "Admitted", "counts", ("admitted", "admitted", "done")),
+        ]
     if shown.of != "entry":
         return [
             _panel(shown, "Sent", "counts", ("sent", "sent", "done")),
@@ -178,7 +218,7 @@ def panels(shown: Past) -> list[dict[str, Any]]:
 
 def read(database: Database, query: Query) -> Shown:
     """Return what an address asks for."""
-    of, until = query.get("of", OF[0]), query.get("until", "")
+    of, until = query.get("of", "entry"), query.get("until", "")
     if of not in OF:
         message = f"of: {of!r} is none of {', '.join(OF)}"
         raise InvalidField(message, field="of")
@@ -224,6 +264,13 @@ def _time(field: str, label: str) -> Figure:
     return Figure(field, label, card)
 
 
+def _held(all_: Past) -> Card:
+    total = all_.total
+    most = NONE if total.peak is None else f"{pace(total.peak)} operations"
+    held = NONE if total.held is None else rate(total.held)
+    return Card(count(total.admitted), f"{held} held on average, at most {most}")
+
+
 def _sent(all_: Past) -> Card:
     note = f"at most {count(all_.total.depth)} waited, {duration(all_.total.age)}"
     return Card(count(all_.total.sent), note)
@@ -261,6 +308,22 @@ OUTBOX_POINTS = Table(
     by_hand=True,
     nouns=POINTS.nouns,
 )
+LIMIT_POINTS = Table(
+    name="limit_points",
+    title="History",
+    key="at",
+    columns=(
+        Column("at", "from", "instant"),
+        Column("admitted", "admitted", "count"),
+        Column("held", "held on average", "figure"),
+        Column("traffic", "operations", "rate"),
+        Column("peak", "at most", "rate"),
+        Column("in_force", "limit in force", "rate"),
+    ),
+    empty=POINTS.empty,
+    by_hand=True,
+    nouns=POINTS.nouns,
+)
 MARKS = Table(
     name="marks",
     title="Marks",
@@ -278,13 +341,14 @@ HISTORY = View(
     name="history",
     title="History",
     read=read,
-    tables=(POINTS, OUTBOX_POINTS, MARKS),
+    tables=(POINTS, OUTBOX_POINTS, LIMIT_POINTS, MARKS),
     figures=(
         Figure("runs", "Ended well", _runs),
         _time("late", "How late, p95"),
         _time("wait", "Wait in the queue, p95"),
         _time("run", "Run time, p95"),
         Figure("sent", "Outbox tasks sent", _sent),
+        Figure("admitted", "Admitted before a database", _held),
     ),
 )
 

@@ -63,7 +63,7 @@ class Process:
         self.time = ManualClock()
         self._clock = clock
         self.writer = FiguresWriter(
-            self.figures, database, self.holder, clock=self.time, folds=folds
+            self.figures, database, self.holder, clock=self.time, folds=lambda: folds
         )
 
     def at(self, minute: int, *keys: str, subject: str = "entry x") -> None:

@@ -17,6 +17,7 @@
         const parts = pecker.parts("panel");
         attribute(parts.row, "aria-label", name);
         text(parts.name, pecker.shown(name));
+        attribute(parts.history, "href", pecker.root.dataset.history + "?" + new URLSearchParams({of: "limit", name, since: "1h"}));
         parts.workers = newTable("workers", {"aria-label": "Workers"});
         parts.tenants = newTable("tenants", {"aria-label": "Tenants"});
         parts.pair.append(parts.workers.all, parts.tenants.all);
@@ -25,8 +26,8 @@
         return parts;
     }
 
-
-    function drawPanel(parts, database, every) {
+    function drawPanel(parts, database, {every, charted}) {
+        parts.history.hidden = !charted;
         if (parts.badge.dataset.state !== database.state) {
             drawMark(parts.badge, tables.databases, database.state);
             parts.row.className = "pecker-card throttle-panel throttle-" + database.state;
@@ -121,7 +122,7 @@
 
     function show(data) {
         panels = pecker.rows(byId("databases"), panels, data.databases, "name", newPanel,
-            (parts, database) => drawPanel(parts, database, data.every));
+            (parts, database) => drawPanel(parts, database, data));
         byId("empty").hidden = data.databases.length > 0;
         text(byId("source"), data.where);
         document.title = data.title + "Throttle · Flower";

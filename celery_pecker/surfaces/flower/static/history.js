@@ -50,7 +50,7 @@ pecker.history = (function () {
     function scale(panel) {
         const values = panel.series.flatMap(one => one.values).filter(value => value !== null);
         const most = Math.max(...values, panel.kind === "times" ? 0.1 : 1);
-        if (panel.kind === "counts") { return [value => value / most, [0, most]]; }
+        if (panel.kind !== "times") { return [value => value / most, [0, most]]; }
         const top = 10 ** Math.ceil(Math.log10(most)), decades = Math.log10(top / LOW);
         const ticks = Array.from({length: Math.round(decades) + 1}, (_, nth) => LOW * 10 ** nth);
         return [value => Math.max(Math.log10(Math.max(value, LOW) / LOW) / decades, 0), ticks.filter((_, nth) => nth % Math.ceil(ticks.length / 4) === 0)];

@@ -38,7 +38,8 @@ def test_a_limit_that_holds_tasks_is_worth_a_look(
     del crew
     causes = found(make_now(redis_url))
     held = causes["held tasks main"]
-    assert (held["grade"], held["opens"]) == ("warn", "throttle")
+    chart = "history?of=limit&name=main&since=1h"
+    assert (held["grade"], held["opens"]) == ("warn", chart)
     assert "before 'main': 40 tasks wait" in held["text"]
     assert "no worker holds to its limit" in causes["limit quiet"]["text"]
     assert "throttle store" not in causes
