@@ -26,6 +26,7 @@ from celery_pecker.django.stored_schedules.admin import (
 )
 from celery_pecker.outbox.model import mode_name
 from celery_pecker.outbox.overview import OutboxOverview, OutboxSummary
+from celery_pecker.surfaces.views.model import HIDDEN
 from celery_pecker.surfaces.views.outbox import MESSAGES
 
 __all__ = [
@@ -224,6 +225,8 @@ class OutboxMessageAdmin(OneOutboxMixin, ReadOnlyAdmin):
     @admin.display
     def arguments(self, message: Any) -> str:
         """Return the arguments as text; pickle is not decoded."""
+        if not databases.shows_arguments():
+            return HIDDEN
         return arguments.shown(
             bytes(message.body),
             content_type=message.content_type,

@@ -60,12 +60,18 @@ def schema() -> str:
     return str(getattr(settings, SCHEMA, None) or default)
 
 
+def shows_arguments() -> bool:
+    """Return whether people see what recorded tasks are called with."""
+    return bool(getattr(settings, ARGUMENTS, True))
+
+
 def table(name: str) -> str:
     """Return a table's name with its schema, quoted: Django leaves it as it is."""
     parts = (part.replace('"', '""') for part in (schema(), name))
     return ".".join(f'"{part}"' for part in parts)
 
 
+ARGUMENTS = "CELERY_PECKER_SHOW_ARGUMENTS"
 R = TypeVar("R")
 SECONDS = 5
 """For which a list may be looked for, statement by statement."""

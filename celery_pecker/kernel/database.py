@@ -71,6 +71,8 @@ class Database:
         self._connection: BoundedConnection | None = None
         self.made = 0
         """How many connections were made."""
+        self.shows_arguments = True
+        """Whether people see what tasks and observers were called with."""
         self.now = now
         """What time statements go by; None, but in tests: the server's own clock."""
         self._hurried = False
@@ -82,7 +84,9 @@ class Database:
     ) -> Self:
         """Return a database as an app's settings say, not yet connected."""
         timeout = timeout or settings.database_timeout
-        return cls(settings.dsn, schema=settings.schema, timeout=timeout, **names)
+        made = cls(settings.dsn, schema=settings.schema, timeout=timeout, **names)
+        made.shows_arguments = settings.show_arguments
+        return made
 
     @property
     def where(self) -> str:

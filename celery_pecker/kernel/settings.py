@@ -167,6 +167,10 @@ class Settings(Declared):
     flower_url: Annotated[str | None, TEXT] = None
     """Where people find Flower, as ``https://flower.example.com``: each notice of an
     [alarm](../how-to/alarms.md) carries the address of its page there."""
+    show_arguments: Switch = True
+    """Whether people see what recorded tasks and observers were called with (arguments,
+    headers, cursors) on pages, in commands and their JSON; `False`: that they are
+    hidden. The tables, and code that asks by `status`, have them in any case."""
     allowed_tasks: Annotated[Sequence[str] | None, NAMES] = field(
         default=None, hash=False
     )

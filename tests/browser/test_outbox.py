@@ -186,14 +186,14 @@ def test_a_message_has_a_page_with_its_arguments_and_its_acts(
         lambda: address().partition("/outbox/message?id=")[2] in there, "it is drawn"
     )
     page.open(address()[address().index("/outbox") :])
-    assert "the queue <i>eu</i> is unknown" in page.text("#sentence")
+    assert "the queue <i>eu</i> is unknown" in page.text("#verdict")
     assert "arguments" in page.text("#facts")
     row = "#messages tbody tr"
     id_ = page.text(f"{row} td.pecker-what small")
     assert page.find("#flower-task").get_attribute("href").endswith(f"/task/{id_}")
     assert hindrances(page.driver) == []
     page.click(f"{row} [data-act=retry]")
-    page.until(lambda: "no relay runs" in page.text("#sentence"), "it is retried")
+    page.until(lambda: "no relay runs" in page.text("#verdict"), "it is retried")
     assert states(shared_dsn)[STRANGE] == 2
 
 

@@ -50,7 +50,9 @@ limit 20
 /* celery_pecker:examine_locks */
 -- Transactions that have held locks of a table, or of rows of it, for more than a moment:
 -- claims pass over such rows; and whatever one of our processes waits for. Who has no right
--- to see other sessions sees no query.
+-- to see other sessions sees no query. Of a table that transactions of users write to, too,
+-- modes that keep nobody from a row are `harmless`; who holds the row that is asked about is
+-- known by its `locker`.
 with {clock},
 blocking as materialized (
     select unnest(pg_blocking_pids(waiting.pid)) as pid
@@ -73,8 +75,11 @@ where session.pid <> pg_backend_pid()
         or exists (
             select from pg_locks as held
             where held.pid = session.pid and held.granted
-                and held.relation = to_regclass(%(tasks)s)
-                and held.mode <> 'AccessShareLock'
+                and (
+                    held.transactionid::text = %(locker)s::text
+                    or (held.relation = to_regclass(%(tasks)s)
+                        and held.mode <> all (%(harmless)s::text[]))
+                )
         )
     )
 order by session.xact_start

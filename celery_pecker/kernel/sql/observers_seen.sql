@@ -66,3 +66,9 @@ select count(*) as count,
        (array_agg(failing.last_error order by failing.tries desc, failing.created_at))[1]
            as error
 from failing, clock
+
+/* celery_pecker:read_observer_locker */
+-- The transaction that has locked or changed an observer last; it may have ended.
+select o.xmax::text
+from {schema}.pecker_observers as o
+where o.id = %(id)s

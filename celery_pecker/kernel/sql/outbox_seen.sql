@@ -163,6 +163,12 @@ select o.headers
 from {schema}.pecker_outbox as o
 where o.id = %(id)s
 
+/* celery_pecker:read_outbox_locker */
+-- The transaction that has locked or changed a message last; it may have ended.
+select o.xmax::text
+from {schema}.pecker_outbox as o
+where o.id = %(id)s
+
 /* celery_pecker:show_outbox */
 -- Rows for people: those with the most attempts first, then the oldest. Both halves
 -- walk an index, and only `most` rows of each are read whole. What was sent and started

@@ -298,13 +298,8 @@ def _overdue(question: Question, detail: EntryDetail, at: At) -> Explanation:
             advice="it runs when the gate opens, by its misfire policy",
         )
     if question.locks:
-        session = question.locks[0]
-        return Explanation(
-            verdict="locked",
-            why=f"its slot of {due} is not won: for {session.age:.0f} s locks of"
-            f" pecker_tasks are held by {session.words}",
-            advice=session.end,
-        )
+        what = f"its slot of {due} is not won"
+        return Explanation.locked(what, question.locks[0], "pecker_tasks")
     return Explanation(
         verdict="overdue",
         why=f"its slot of {due} is not won, although {count_of_schedulers(there)}:"

@@ -273,10 +273,25 @@ class Overview:
         """Return every process life seen within a day, the last seen first."""
         return [*self._database.read(ReplicaRow, "list_replicas", term=SEEN)]
 
-    def locks(self) -> Sequence[LockingSession]:
-        """Return the sessions of others that keep schedulers from rows of entries."""
-        tasks = render("{schema}.pecker_tasks", self._database.schema)
-        return self._database.read(LockingSession, "examine_locks", tasks=tasks)
+    def locks(
+        self, table: str = "pecker_tasks", locker: str | None = None
+    ) -> Sequence[LockingSession]:
+        """Return the sessions of others that keep claims from rows of a table.
+
+        Args:
+            table: which; to that of entries no transaction but ours should write.
+            locker: the transaction that has locked a row of another table.
+        """
+        harmless = ["AccessShareLock"]
+        if locker is not None:
+            harmless += ["RowShareLock", "RowExclusiveLock"]
+        return self._database.read(
+            LockingSession,
+            "examine_locks",
+            tasks=render(f"{{schema}}.{table}", self._database.schema),
+            harmless=harmless,
+            locker=locker,
+        )
 
     def totals(self, *, overdue_after: float = OVERDUE_TIMEOUT) -> Totals:
         """Return the figures of all entries at once."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.overview.model import (
@@ -44,12 +45,21 @@ TROUBLE = frozenset(
         "clock_stepped",
         "failing",
         "unreported",
+        # Of a message of an outbox, and of an observer
+        "parked",
+        "broker_away",
+        "no_relay",
+        "no_worker",
+        "no_host",
+        "no_room",
+        "lapsed",
+        "retrying",
     }
 )
-"""Verdicts of an entry that does not run, or runs badly."""
+"""Verdicts of what does not run, or runs badly."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """One verdict, what it rests on, and what can be done."""
 
@@ -64,6 +74,12 @@ class Explanation:
     def trouble(self) -> bool:
         """Whether it does not run, or runs badly."""
         return self.verdict in TROUBLE
+
+    @classmethod
+    def locked(cls, what: str, session: LockingSession, table: str) -> Self:
+        """Return that another session keeps claims from rows of a table."""
+        why = f"for {session.age:.0f} s locks of {table} are held by {session.words}"
+        return cls("locked", f"{what}: {why}", session.end)
 
 
 REPORTED: dict[str, tuple[str, str, str | None]] = {

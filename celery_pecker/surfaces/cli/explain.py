@@ -8,7 +8,7 @@ from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.lease import SLACK
 from celery_pecker.schedules.overview.explain import explain as answer
 from celery_pecker.schedules.overview.verdicts import Question
-from celery_pecker.surfaces.cli.context import NO, Context
+from celery_pecker.surfaces.cli.context import Context
 from celery_pecker.surfaces.cli.upcoming import first_after
 
 
@@ -41,14 +41,7 @@ def explain(context: Context, *, name: str, slot: str | None) -> None:
         ),
         context.at,
     )
-    if not context.print_json(reply):
-        context.print(f"[bold]{reply.verdict}[/]: ", reply.why)
-        if reply.advice:
-            context.print("  → ", reply.advice.replace("NAME", name))
-        for fact in reply.facts:
-            context.print("  · ", fact)
-    if reply.trouble:
-        context.leave(NO)
+    context.print_verdict(reply, name)
 
 
 def _instant(text: str, context: Context) -> int:

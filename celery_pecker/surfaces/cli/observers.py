@@ -10,7 +10,7 @@ from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.observers import operations
 from celery_pecker.observers.app import observers_of
 from celery_pecker.observers.kind import Observer
-from celery_pecker.observers.model import Answer, NodeRow
+from celery_pecker.observers.model import Answer, NodeRow, ObserverRow
 from celery_pecker.observers.overview import (
     SHOWN,
     ObserversOverview,
@@ -29,8 +29,10 @@ from celery_pecker.surfaces.views.observers import (
     OBSERVERS_TABLE,
     RESTARTS,
     STOPS,
+    masked,
     not_sent,
 )
+from celery_pecker.surfaces.views.observers import explain as why
 from celery_pecker.surfaces.views.phrases import duration
 
 WIDE = 10
@@ -70,7 +72,7 @@ def observers(
             "kinds": summary.kinds,
             "oldest_waiting": summary.oldest_waiting,
             "unsent": summary.unsent,
-            "observers": page.rows,
+            "observers": [masked(one, context.database) for one in page.rows],
             "total": page.total,
         }
     ):
@@ -92,11 +94,8 @@ def observers(
 def show(context: Context, /, *, name: str, limit: int) -> None:
     """Show one observer and its life: what happened to it, newest first."""
     overview = ObserversOverview(context.database)
-    row = overview.get(name)
+    row = masked(_one(overview, name), context.database)
     events = overview.history(name, limit=limit)
-    if row is None:
-        message = f"there is no observer {name!r}"
-        raise click.ClickException(message)
     if context.print_json({"observer": row, "history": events}):
         return
     print_table(context, OBSERVERS_TABLE, [row])
@@ -108,6 +107,23 @@ def show(context: Context, /, *, name: str, limit: int) -> None:
     ):
         context.print("", f"{label}: {value}")
     print_table(context, EVENTS_TABLE, events)
+
+
+@Context.command(group=observers)
+@click.argument("name")
+def explain(context: Context, /, *, name: str) -> None:
+    """Show why an observer runs or does not."""
+    overview = ObserversOverview(context.database)
+    reply = why(context.database, _one(overview, name), overview.hosts())
+    context.print_verdict(reply, name)
+
+
+def _one(overview: ObserversOverview, name: str) -> ObserverRow:
+    row = overview.get(name)
+    if row is None:
+        message = f"there is no observer {name!r}"
+        raise click.ClickException(message)
+    return row
 
 
 def bar(load: int, capacity: int) -> str:

@@ -18,7 +18,9 @@ from celery_pecker.outbox.refusals import LONGEST_DELAY
 from celery_pecker.outbox.runs.load import MAX_PAUSE, MAX_THREADS, Load
 from celery_pecker.surfaces.cli.context import NO, Context, limited, number
 from celery_pecker.surfaces.console.rendering import print_figures, print_table
-from celery_pecker.surfaces.views.outbox import MESSAGES, OUTBOX, TASKS
+from celery_pecker.surfaces.findings.broker import takers
+from celery_pecker.surfaces.views.outbox import GONE, MESSAGES, OUTBOX, TASKS
+from celery_pecker.surfaces.views.outbox import explain as why
 from celery_pecker.surfaces.views.phrases import plural
 
 of_outbox = click.option(
@@ -122,6 +124,16 @@ def show(context: Context, database: Database, /, *, limit: int, **which: Any) -
         print_table(context, MESSAGES, shown)
     if not shown:
         context.leave(NO)
+
+
+@in_outbox
+@click.argument("number", metavar="ID", type=click.IntRange(1))
+def explain(context: Context, database: Database, /, *, number: int) -> None:
+    """Show why a message waits, or is never delivered or run."""
+    found = why(database, number, takers(context.app))
+    if found is None:
+        raise click.ClickException(GONE)
+    context.print_verdict(found[1], str(number))
 
 
 @in_outbox

@@ -13,6 +13,7 @@ from celery_pecker.schedules.engine.model import Entry, RunMode
 from celery_pecker.surfaces.findings.model import Finding, fail, ok, warn
 from celery_pecker.surfaces.findings.project import Project, Scheduled, named
 from celery_pecker.surfaces.findings.timeouts import bounded
+from celery_pecker.surfaces.views.outbox import Takers
 
 LOOK = 1.0
 """Seconds for the answers of workers."""
@@ -20,6 +21,8 @@ CONNECT = 3.0
 """Seconds on top for the broker."""
 VISIBILITY = 3_600
 """Seconds: kombu's default for Redis."""
+RUNS_LOCAL = "celery_pecker_outbox"
+"""In the figures of a worker that runs what was recorded with `outbox="local"`."""
 CELERYS = "celery."
 """Begins the names of Celery's own tasks, which no worker lists."""
 COOPERATIVE = {"thread": "threads", "eventlet": "eventlet"}
@@ -44,12 +47,16 @@ def ask(app: Celery) -> Replies | None:
     reply = bounded(CONNECT, _ask, app)
     if reply is None:
         return None
-    names = ("stats", "active_queues", "registered")
+    return Replies(*reply, *_replies(app, "stats", "active_queues", "registered"))
+
+
+def _replies(app: Celery, *names: str) -> list[dict[str, Any]]:
+    """Return what workers answer to each of these questions, asked at once."""
     with ThreadPoolExecutor(len(names)) as threads:
         replies = threads.map(
             lambda name: bounded(CONNECT + LOOK, _inspect, app, name) or {}, names
         )
-        return Replies(*reply, *replies)
+        return [*replies]
 
 
 def examine(project: Project) -> Iterator[Finding]:
@@ -155,6 +162,14 @@ def names_of(replies: Mapping[str, Sequence[str]]) -> set[str]:
 def known_tasks(app: Celery) -> set[str]:
     """Return the tasks that workers which answer know; none where none answers."""
     return names_of(bounded(CONNECT + LOOK, _inspect, app, "registered") or {})
+
+
+def takers(app: Celery) -> Takers | None:
+    """Return what the workers that answer take; None: none answers."""
+    stats, queues = _replies(app, "stats", "active_queues")
+    taken = frozenset(str(queue.get("name")) for of in queues.values() for queue in of)
+    local = any(RUNS_LOCAL in of for of in stats.values())
+    return Takers(taken, local) if stats or queues else None
 
 
 def untaken(

@@ -7,14 +7,16 @@ template and a script besides.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from celery_pecker.kernel.clock import to_us
+from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.surfaces.flower.pages import Does, Names, Page, Query
+from celery_pecker.surfaces.findings.broker import takers
+from celery_pecker.surfaces.flower.pages import Does, Names, Page, Query, Source
 from celery_pecker.surfaces.views.alarms import ALARMS
 from celery_pecker.surfaces.views.audit import AUDIT
 from celery_pecker.surfaces.views.history import HISTORY
@@ -27,7 +29,7 @@ from celery_pecker.surfaces.views.model import (
     View,
 )
 from celery_pecker.surfaces.views.observers import OBSERVERS
-from celery_pecker.surfaces.views.outbox import MESSAGE, OUTBOX
+from celery_pecker.surfaces.views.outbox import MESSAGE, OUTBOX, Takers
 
 if TYPE_CHECKING:
     from celery import Celery
@@ -43,6 +45,8 @@ OF_TABLES = (
     *("name", "title", "key", "states", "means", "empty", "paged", "order", "nouns"),
     *("by_hand",),
 )
+ASKED_EVERY = 5.0
+"""Seconds from an answer of workers to the next question."""
 EXACT = 2**53
 """From here on a number of JavaScript's is rounded."""
 
@@ -114,20 +118,47 @@ def _plain(value: Any, kind: str) -> Any:
     return value
 
 
+class TakersAsked:
+    """What workers take, asked on a thread of its own while somebody looks."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._next = 0.0
+        self._known: Takers | None = None
+
+    def __call__(self, source: Source) -> dict[str, Any]:
+        """Return the last answer, and have one begun that is newer."""
+        if SYSTEM.monotonic() >= self._next and self._turn.acquire(blocking=False):
+            threading.Thread(target=self._ask, args=[source.app], daemon=True).start()
+        return {"takers": self._known}
+
+    def _ask(self, app: Celery) -> None:
+        try:
+            self._known = takers(app)
+        finally:
+            self._next = SYSTEM.monotonic() + ASKED_EVERY
+            self._turn.release()
+
+
 def page(
-    view: View, *, source: Callable[[Any], Any] = attrgetter("database"), **facts: Any
+    view: View,
+    *,
+    source: Callable[[Any], Any] = attrgetter("database"),
+    more: Callable[[Any], dict[str, Any]] = lambda _: {},
+    **facts: Any,
 ) -> Page:
     """Return the page of a view.
 
     Args:
         view: what it shows.
         source: given what the page reads from, returns what the view does.
+        more: given that, returns what else the view is read with.
         facts: fields of the page that are not those of every view's.
 
     """
 
     def read(given: Any, query: Query) -> dict[str, Any] | None:
-        shown = view.read(source(given), query)
+        shown = view.read(source(given), query, **more(given))
         return None if shown is None else document(view, shown)
 
     usual = {
@@ -199,6 +230,7 @@ PAGES = (
         MESSAGE,
         url="/outbox/message",
         template="message.html",
+        more=TakersAsked(),
         under="outbox",
         shown=_has_outbox,
         places=_outboxes,

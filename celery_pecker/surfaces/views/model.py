@@ -41,6 +41,8 @@ figure     words that stand at the right, as numbers do
 part       words, and parts of a whole, 0 … 1: what is well, then what is not
 folded     a long text, behind a word that opens it
 """
+HIDDEN = "hidden (pecker_show_arguments)"
+"""Stands where people are not shown what a task or an observer was called with."""
 NUMBERS = ("duration", "count", "rate", "figure")
 Width = Literal["phone", "tablet", "desk", "wide", "aside"]
 """Which screens show a column: every one, those from 576, 768 or 1,350 px on; aside: a
@@ -338,7 +340,7 @@ class View:
 
     name: str
     title: str
-    read: Callable[[Any, Query], Shown | None]
+    read: Callable[..., Shown | None]
     """Called with what the page reads from (our tables: the database) and what chooses
     rows; None: there is no such thing."""
     tables: tuple[Table, ...]

@@ -1,11 +1,14 @@
 """The view of observers: hosts with their room, what runs where, the life of one."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
+from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.lease import SECOND
 from celery_pecker.observers import operations
 from celery_pecker.observers.model import Answer, EventRow, NodeRow, ObserverRow, Place
 from celery_pecker.observers.overview import (
@@ -16,7 +19,11 @@ from celery_pecker.observers.overview import (
     Which,
     totals,
 )
+from celery_pecker.schedules.overview.model import LockingSession
+from celery_pecker.schedules.overview.reader import Overview
+from celery_pecker.schedules.overview.verdicts import Explanation
 from celery_pecker.surfaces.views.model import (
+    HIDDEN,
     Act,
     Card,
     Column,
@@ -68,6 +75,12 @@ def read(database: Database, query: Query) -> Shown:
     page = overview.page(_which(query), limit=ROWS, skip=skipped(query, ROWS))
     summary = overview.summary()
     row, events = _life(overview, _text(query, "name"))
+    life = None
+    if row is not None:
+        reply = explain(database, row, summary.hosts)
+        life = _about(masked(row, database)) | {
+            "verdict": {**asdict(reply), "trouble": reply.trouble}
+        }
     return Shown(
         now_us=now,
         summary=summary,
@@ -80,7 +93,7 @@ def read(database: Database, query: Query) -> Shown:
         size=ROWS,
         extra={
             "warning": not_sent(summary),
-            "life": None if row is None else _about(row),
+            "life": life,
         },
     )
 
@@ -123,6 +136,86 @@ def _life(
         return None, ()
     events = overview.history(row.name, limit=EVENTS)
     return row, [one for one in events if one.observer == row.id]
+
+
+def masked(row: ObserverRow, database: Database) -> ObserverRow:
+    """Return an observer as people may see it: its arguments may be hidden."""
+    if database.shows_arguments:
+        return row
+    state = None if row.state is None else HIDDEN
+    return replace(row, args=dict.fromkeys(row.args, HIDDEN), state=state)
+
+
+def explain(
+    database: Database, row: ObserverRow, hosts: Sequence[NodeRow]
+) -> Explanation:
+    """Return why an observer runs or does not."""
+    lockers = database.column("read_observer_locker", id=row.id)
+    locks = Overview(database).locks("pecker_observers", "".join(lockers))
+    [(now_us,)] = database.run("read_clock", now=None)
+    left = max((to_us(row.not_before) - now_us) / SECOND, 0.0)
+    tries = f"{plural(row.failures, 'failure')} in a row"
+    fact = f"{tries}, moved {plural(row.moves, 'time')}, epoch {row.epoch}"
+    return replace(next(explained(row, hosts, locks, left)), facts=[fact])
+
+
+def explained(
+    row: ObserverRow,
+    hosts: Sequence[NodeRow],
+    locks: Sequence[LockingSession] = (),
+    left: float = 0.0,
+) -> Iterator[Explanation]:
+    """Yield why an observer runs or does not: the first is the root. Pure.
+
+    Args:
+        row: it.
+        hosts: those that live.
+        locks: sessions that keep hosts from its row.
+        left: seconds until its code may be called.
+    """
+    host = next((one for one in hosts if one.node == row.node), None)
+    where = f"host {row.node_name or row.node}"
+    if row.place is Place.PARKED:
+        why = f"it is parked: {row.last_error}"
+        yield Explanation("parked", why, "mend what its error says, and restart it")
+    if row.place is Place.GONE:
+        yield Explanation("gone", "it has ended, and is deleted")
+    if locks and row.place in {Place.WAITING, Place.STOPPING}:
+        yield Explanation.locked(f"it is {row.place}", locks[0], "pecker_observers")
+    if row.place is Place.WAITING:
+        yield from _waits(row, hosts, left)
+    if host is None or host.lease <= 0:
+        yield Explanation(
+            "lapsed",
+            f"the lease of its {where} is over: that is dead, hangs, or is cut off",
+            "another host takes it within seconds, if one lives",
+        )
+    if row.place is Place.STOPPING:
+        why = f"its end was asked for, and {where} has not reported it"
+        yield Explanation("stopping", why)
+    if row.place is Place.RETRYING:
+        why = f"its code failed: {row.last_error}; {where} calls it again"
+        yield Explanation("retrying", f"{why} in {duration(left)}")
+    yield Explanation("running", f"it runs on {where}")
+
+
+def _waits(
+    row: ObserverRow, hosts: Sequence[NodeRow], left: float
+) -> Iterator[Explanation]:
+    """Yield what an observer that no host runs waits for."""
+    taking = [one for one in hosts if one.state == "up" and one.lease > 0]
+    able = [one for one in taking if row.kind in one.kinds]
+    start = "start a host: celery -A proj pecker observe"
+    if left:
+        yield Explanation("to_come", f"a host may take it in {duration(left)}")
+    if not able:
+        what = f"has the kind {row.kind!r}" if taking else "takes observers"
+        yield Explanation("no_host", f"it waits: no living host {what}", start)
+    free = max(one.capacity - one.load for one in able)
+    if free < row.weight:
+        why = f"it waits: its weight is {row.weight}, and no host has more room than"
+        yield Explanation("no_room", f"{why} {max(free, 0)}", start)
+    yield Explanation("waiting", "a host takes it within seconds")
 
 
 def _about(row: ObserverRow) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """The view of an outbox: what waits, when it will be empty, what is parked and why."""
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import NamedTuple
 
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox import operations
@@ -13,7 +14,11 @@ from celery_pecker.outbox.overview import (
     OutboxSummary,
     RelayRow,
 )
+from celery_pecker.schedules.overview.model import LockingSession
+from celery_pecker.schedules.overview.reader import Overview
+from celery_pecker.schedules.overview.verdicts import Explanation
 from celery_pecker.surfaces.views.model import (
+    HIDDEN,
     Act,
     Card,
     Column,
@@ -53,29 +58,48 @@ def read(database: Database, query: Query) -> Shown:
     )
 
 
-def read_message(database: Database, query: Query) -> Shown | None:
-    """Return one message with its arguments and headers; None: there is no such."""
-    overview = OutboxOverview(database)
+class Takers(NamedTuple):
+    """What the workers that answer take."""
+
+    queues: Collection[str]
+    local: bool
+    """Whether one of them runs what was recorded with `outbox="local"`."""
+
+
+def read_message(
+    database: Database, query: Query, takers: Takers | None = None
+) -> Shown | None:
+    """Return one message with its arguments and headers; None: there is no such.
+
+    Args:
+        database: of its outbox.
+        query: has its id.
+        takers: what workers take; None: it is not known.
+    """
     try:
         [number] = _one(query.get("id", "")).ids or [0]
     except NoSuchRow:
         return None
-    found = overview.message(number)
+    found = explain(database, number, takers)
     if found is None:
         return None
-    row, headers = found
+    row, reply = found
     [(now,)] = database.run("read_clock", now=None)
+    headers = OutboxOverview(database).headers(number)
     facts = {
         "arguments": headers.pop("argsrepr", None),
         "named arguments": headers.pop("kwargsrepr", None),
         **{name: headers[name] for name in sorted(headers)},
     }
+    if not database.shows_arguments:
+        facts = {"arguments": HIDDEN, "headers": HIDDEN}
     return Shown(
         now_us=now,
         summary=row,
         rows={"messages": [row]},
         extra={
-            "sentence": state_of(row, bool(overview.relays())),
+            "verdict": {**asdict(reply), "trouble": reply.trouble},
+            "task": row.task,
             "task_id": row.task_id,
             "facts": [
                 [name, value if isinstance(value, str) else json.dumps(value)]
@@ -86,21 +110,65 @@ def read_message(database: Database, query: Query) -> Shown | None:
     )
 
 
-def state_of(row: MessageRow, relayed: bool) -> str:
-    """Return what a message waits for. Pure."""
+def explain(
+    database: Database, number: int, takers: Takers | None = None
+) -> tuple[MessageRow, Explanation] | None:
+    """Return a message, and why it waits or is never delivered; None: it is gone."""
+    overview = OutboxOverview(database)
+    rows = overview.rows(Which(ids=[number]), limit=1)
+    if not rows:
+        return None
+    lockers = database.column("read_outbox_locker", id=number)
+    locks = Overview(database).locks("pecker_outbox", "".join(lockers))
+    reply = next(explained(rows[0], overview.relays(), locks, takers))
+    return rows[0], replace(reply, facts=[_tries(rows[0])])
+
+
+def explained(
+    row: MessageRow,
+    relays: Sequence[RelayRow],
+    locks: Sequence[LockingSession] = (),
+    takers: Takers | None = None,
+) -> Iterator[Explanation]:
+    """Yield why a message waits, or is never delivered: the first is the root. Pure."""
     if row.state == "parked":
-        why = row.last_error or "by hand"
-        return f"Parked: {why}. It waits for people: retry or drop it."
+        why = f"it is parked: {row.last_error or 'by hand'}"
+        yield Explanation("parked", why, "it waits for people: retry or drop it")
     if row.state == "later":
-        return "It is not due yet."
+        yield Explanation("to_come", "it is not due yet")
     if row.state == "held":
-        return "It is being delivered, or runs."
-    if row.mode == "relay" and not relayed:
-        return "It is never delivered: no relay runs. Start a scheduler of this app."
+        relayed = row.mode == "relay"
+        yield Explanation("held", "it is being delivered" if relayed else "it runs")
+    if locks:
+        yield Explanation.locked("it is due", locks[0], "pecker_outbox")
     if row.mode == "local":
-        return "It is due, for a worker with pecker_worker = {'outbox'}."
-    to = row.exchange or row.routing_key
-    return f"It is due, for the queue {to}."
+        if takers is not None and not takers.local:
+            yield Explanation(
+                "no_worker",
+                "it is never run: no worker runs what was recorded as 'local'",
+                "start a worker with pecker_worker = {'outbox'}",
+            )
+        why = "it is due, for a worker with pecker_worker = {'outbox'}"
+        yield Explanation("waiting", why)
+    if not relays:
+        why = "it is never delivered: no relay runs"
+        yield Explanation("no_relay", why, "start a scheduler of this app")
+    if all(one.broker is not None for one in relays):
+        why = f"no relay reaches the broker: {relays[0].broker}"
+        yield Explanation("broker_away", why, "see that schedulers reach broker_url")
+    queue = row.routing_key
+    if takers is not None and not row.exchange and queue not in takers.queues:
+        advice = f"start a worker for it: celery -A proj worker -Q {queue}"
+        yield Explanation("no_worker", f"no worker takes the queue {queue!r}", advice)
+    yield Explanation("waiting", f"it is due, for the queue {row.exchange or queue}")
+
+
+def _tries(row: MessageRow) -> str:
+    """Return what a row keeps of its attempts: how many, and how the last one ended."""
+    if row.mode == "relay":
+        return "attempts are not counted: relays send it until the broker has it"
+    kept = f"; of them the last error is kept: {row.last_error}"
+    return f"{plural(row.attempt, 'attempt')} so far{kept if row.last_error else ''}"
 
 
 def _which(query: Query) -> Which:

@@ -41,6 +41,8 @@ CLOSED = "127.0.0.1:1"
 ARGUMENTS = {
     "pecker schedule show": ("tick",),
     "pecker health": ("--pace",),
+    "pecker observer explain": ("eth",),
+    "pecker outbox explain": ("17",),
     "pecker history": ("tick",),
     "pecker import": ("last.json",),
     "pecker limit list": ("--once",),

@@ -13,6 +13,8 @@ from rich.console import Console
 from celery_pecker.observers import Observers
 from celery_pecker.surfaces.cli.context import Context
 from celery_pecker.surfaces.cli.observers import bar
+from celery_pecker.surfaces.views.model import HIDDEN
+from celery_pecker.testing import eventually
 from tests.command_line import Line
 from tests.integration.cli.observer_rows import LONG, statuses, write_observers
 
@@ -245,3 +247,43 @@ def test_health_says_who_is_not_run(dsn: str, ids: dict[str, str], line: Line) -
         connection.execute("update pecker_observer_nodes set state = 'draining'")
     nobody = line("health", "--observers")
     assert (nobody.exit_code, "no host takes any" in nobody.stdout) == (1, True)
+
+
+def test_explain_names_the_session_that_holds_an_observer(
+    dsn: str, ids: dict[str, str], line: Line
+) -> None:
+    """A guard that goes on keeps hosts from it; then it is seen that there is room."""
+    assert line.json("observers", "explain", "bad", code=1)["verdict"] == "parked"
+    assert line.json("observers", "explain", LONG)["verdict"] == "running"
+    assert line.json("observers", "explain", "wait")["verdict"] == "waiting"
+    with psycopg.connect(dsn, application_name="feed") as feed:
+        feed.execute("select from pecker_observers where name = 'wait' for share")
+        pid = feed.info.backend_pid
+
+        def named() -> bool:
+            return line("observers", "explain", "wait").exit_code == 1
+
+        eventually(named, 60.0, "it is named once it is no moment any more")
+        reply = line.json("observers", "explain", "wait", code=1)
+        assert reply["verdict"] == "locked"
+        assert f"held by process {pid} of PostgreSQL" in reply["why"]
+        assert f"select pg_terminate_backend({pid})" in reply["advice"]
+
+
+def test_arguments_are_hidden_where_the_setting_says_so(
+    dsn: str, ids: dict[str, str], make_line: MakeLine
+) -> None:
+    """In the command and in its JSON; their names stay."""
+    shown, hidden = make_line(dsn), make_line(dsn, pecker_show_arguments=False)
+    assert "BTC" in shown("observers", "show", "bad").stdout
+    assert shown.json("observers", "show", "bad")["observer"]["args"] == {
+        "symbol": "BTC"
+    }
+    assert "BTC" not in hidden("observers", "show", "bad").stdout
+    observer = hidden.json("observers", "show", "bad")["observer"]
+    assert observer["args"] == {"symbol": HIDDEN}
+    assert observer["state"] == HIDDEN
+    [bad] = [
+        one for one in hidden.json("observers")["observers"] if one["name"] == "bad"
+    ]
+    assert bad["args"] == {"symbol": HIDDEN}

@@ -13,6 +13,7 @@ from celery_pecker.outbox import Outbox, overview
 from celery_pecker.outbox.runs.holds import Holds
 from celery_pecker.outbox.runs.options import Options
 from celery_pecker.outbox.runs.rows import Rows
+from celery_pecker.testing import eventually
 from tests.command_line import Line
 from tests.integration.outbox.stored import Table
 from tests.integration.outbox_relay.rows import column, record
@@ -319,3 +320,34 @@ def test_the_load_is_shown_and_changed(dsn: str, make_line: MakeLine) -> None:
     assert "threads: 3" in shown.stdout
     assert "only: all" in shown.stdout
     assert line.json("outbox", "load", "--default") == published
+
+
+def test_explain_names_the_session_that_holds_a_message(
+    dsn: str, table: psycopg.Connection[Any], make_line: MakeLine
+) -> None:
+    """Of this row only: a long transaction that records messages holds up nobody."""
+    line = make_line(dsn)
+    held, free = table.execute(
+        "select id::text from pecker_outbox where due_at is null"
+        " and parked_at is null order by id limit 2"
+    ).fetchall()
+    with psycopg.connect(dsn, application_name="monthly report") as report:
+        record(report, 1)
+        report.execute("select from pecker_outbox where id = %s for update", held)
+        pid = report.info.backend_pid
+
+        def named() -> bool:
+            verdict: str = line.json("outbox", "explain", held[0], code=1)["verdict"]
+            return verdict == "locked"
+
+        eventually(named, 60.0, "it is named once it is no moment any more")
+        reply = line.json("outbox", "explain", held[0], code=1)
+        assert f"held by process {pid} of PostgreSQL" in reply["why"]
+        assert "application monthly report" in reply["why"]
+        assert f"select pg_terminate_backend({pid})" in reply["advice"]
+        other = line.json("outbox", "explain", free[0], code=1)
+        assert other["verdict"] == "broker_away"
+        assert "redis://here refused" in other["why"]
+    gone = line("outbox", "explain", "999999")
+    assert gone.exit_code == 1
+    assert "not in the outbox any more" in gone.stderr

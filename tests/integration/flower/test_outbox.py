@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from celery_pecker.surfaces.views.model import HIDDEN
 from celery_pecker.testing import eventually
 from tests.integration.flower.outbox_rows import (
     ANYBODY,
@@ -133,15 +134,32 @@ def test_a_message_has_a_page(site: Site, shared_dsn: str) -> None:
     data = site.data("/outbox/message", id=str(ids["proj.bill"]))
     [row] = data["rows"]["messages"]
     assert (row["task"], row["state"]) == ("proj.bill", "waiting")
-    assert "no relay runs" in data["sentence"]
+    assert "no relay runs" in data["verdict"]["why"]
+    assert data["verdict"]["facts"][0].startswith("attempts are not counted")
     facts = dict(data["facts"])
     assert facts["arguments"] == "(0,)"
     assert facts["task"] == "proj.bill"
     assert data["task_id"] == facts["id"]
     parked = site.data("/outbox/message", id=str(ids[STRANGE]))
-    assert parked["sentence"].startswith("Parked: the queue <i>eu</i> is unknown. ")
+    assert parked["verdict"]["why"] == "it is parked: the queue <i>eu</i> is unknown"
+    assert parked["verdict"]["trouble"]
     page = site.get("/outbox/message", id=str(ids[STRANGE])).text
     assert re.search(r'aria-current="page"\s*>Outbox</a>', page)
+    assert page.count("<h1") == 1
+
+
+def test_arguments_are_hidden_where_the_setting_says_so(
+    shared_dsn: str, start: Callable[..., Site]
+) -> None:
+    """No argument and no header leaves the server, in the page or in its data."""
+    write_outbox(shared_dsn)
+    site = start(shared_dsn, more=f"{APP}app.conf.pecker_show_arguments = False\n")
+    [row] = messages(site, parked="1")
+    assert dict(site.data("/outbox/message", id=row["id"])["facts"]) == {
+        "arguments": HIDDEN,
+        "headers": HIDDEN,
+    }
+    assert "argsrepr" not in site.get("/outbox/message", id=row["id"]).text
 
 
 @pytest.mark.parametrize("id_", ["", "0", "x", "-1", "1 or 1", "9" * 30, "\0", "٣"])

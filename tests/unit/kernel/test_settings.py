@@ -77,6 +77,7 @@ def test_all_settings_are_read() -> None:
         "alarms": {"silent": {}},
         "alarms_to": {"duty": "proj.duty:page"},
         "flower_url": "https://flower.example.com",
+        "show_arguments": False,
     }
     assert {*given} == {*Settings.__dataclass_fields__}, "a setting is not tried here"
     found = read(**{f"pecker_{name}": value for name, value in given.items()})

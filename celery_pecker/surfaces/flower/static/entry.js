@@ -51,17 +51,9 @@
 
     // Figures
 
-    // Why it runs or does not, as `pecker explain` says it.
-    function drawVerdict(verdict) {
-        const place = byId("verdict"), [why, advice] = place.children;
-        attribute(place, "data-wrong", verdict.trouble ? 1 : 0);
-        text(why, verdict.why[0].toUpperCase() + verdict.why.slice(1));
-        text(advice, verdict.advice ? "→ " + verdict.advice.replace("NAME", last.row.name) : "");
-    }
-
     function drawHead(data) {
         const row = data.row;
-        drawVerdict(data.verdict);
+        pecker.verdict(byId("verdict"), data.verdict, row.name);
         attribute(byId("state").firstChild || byId("state"), "data-state", row.state);
         byId("state").replaceChildren(pictures.badge(tables.entry, row.state));
         text(byId("name"), pecker.shown(row.name));

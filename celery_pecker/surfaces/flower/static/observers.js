@@ -59,6 +59,7 @@
 
     function drawLife(life, events) {
         byId("life").hidden = !life;
+        if (life) { pecker.verdict(byId("life-verdict"), life.verdict, life.name); }
         const key = life && `${life.id} ${events.length} ${life.place}`;
         if (!life || key === drawnLife) { return; }
         drawnLife = key;

@@ -280,6 +280,14 @@ window.pecker = (function () {
         while (list.children.length > those.length) { list.lastChild.remove(); }
     }
 
+    // Why something runs or does not, as `explain` says it.
+    function verdict(place, reply, name) {
+        const [why, advice] = place.children;
+        attribute(place, "data-wrong", reply.trouble ? 1 : 0);
+        text(why, reply.why[0].toUpperCase() + reply.why.slice(1));
+        text(advice, [reply.advice ? "→ " + reply.advice.replace("NAME", name) : "", ...(reply.facts || [])].filter(Boolean).join(" · "));
+    }
+
     // A name that is nothing but blanks could neither be seen nor clicked.
     function shown(name) {
         return name.trim() ? name : "“" + name + "”";
@@ -350,5 +358,5 @@ window.pecker = (function () {
     }
 
     return {root, question, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
-        schedule, lastSlot, nextSlot, watch, deaf, card, facts, say, act, send, confirm, entryUrl, editUrl, taskUrl, parts, rows, keys};
+        schedule, lastSlot, nextSlot, watch, deaf, card, facts, verdict, say, act, send, confirm, entryUrl, editUrl, taskUrl, parts, rows, keys};
 })();
