@@ -1,6 +1,6 @@
 """``pecker health``: questions for probes and alarms."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 
 import click
@@ -24,6 +24,9 @@ from celery_pecker.surfaces.findings.pace import overdue, undelivered
 from celery_pecker.surfaces.views.observers import not_sent
 from celery_pecker.surfaces.views.phrases import duration, span
 
+Answer = tuple[object, bool | PeckerError, Iterable[str]]
+"""What was seen, for programs; whether that is healthy, or why it is not known; and
+lines for people."""
 TWICE = "differently, and send them by each of their schedules"
 
 
@@ -58,26 +61,32 @@ def health(
         document: dict[str, object] = {}
         healthy = True
         for name, answer in ANSWERS.items():
-            if questions[name]:
-                healthy &= answer(context, document, within)
+            if not questions[name]:
+                continue
+            document[name], good, lines = answer(context, within)
+            if not context.json:
+                for line in lines:
+                    click.echo(line)
+            if isinstance(good, PeckerError):
+                context.print_json({"healthy": None, **document})
+                raise good
+            healthy &= good
         context.print_json({"healthy": healthy, **document})
         if not healthy:
             context.leave(NO)
 
 
-def _live(context: Context, document: dict[str, object], _within: float) -> bool:
+def _live(context: Context, _within: float) -> Answer:
     try:
         lives = heartbeat.live_schedulers(context.settings, clock=SYSTEM)
     except PermissionError as error:
         raise click.ClickException(str(error)) from error
-    document["live"] = [asdict(life) for life in lives]
-    if not context.json:
-        for line in heartbeat.described(lives, heartbeat.folder(context.settings)):
-            click.echo(line)
-    return bool(lives) and not any(life.stale for life in lives)
+    turn = bool(lives) and not any(life.stale for life in lives)
+    lines = heartbeat.described(lives, heartbeat.folder(context.settings))
+    return [asdict(life) for life in lives], turn, lines
 
 
-def _pace(context: Context, document: dict[str, object], within: float) -> bool:
+def _pace(context: Context, within: float) -> Answer:
     within_us = round(within * SECOND)
     entries = context.declared
     now_us, rows = context.project.rows([*entries])
@@ -89,7 +98,7 @@ def _pace(context: Context, document: dict[str, object], within: float) -> bool:
     unclaimed = max(unclaimed, there.unclaimed)
     both = differing(replicas)
     kept = not late and not unclaimed and not both and there.keeps_up
-    document["pace"] = {
+    document = {
         "kept": kept,
         "entries": count,
         "overdue": max(len(late), there.overdue),
@@ -103,108 +112,94 @@ def _pace(context: Context, document: dict[str, object], within: float) -> bool:
         "schedulers": len(alive(replicas)),
         "now_us": now_us,
     }
-    if not context.json:
-        if kept:
-            click.echo(f"{count} entries, every due one was won")
-            if there.failing:
-                click.echo(f"{there.failing} of them fail: ask --runs")
-            if there.unreported:
-                click.echo(f"of {there.unreported} no worker reports: ask --runs")
-        elif late:
-            click.echo(
-                f"{len(late)} of {len(entries)} entries are overdue;"
-                f" {late[0].words}; {count_of_schedulers(replicas)}"
-            )
-        elif there.overdue:
-            click.echo(
-                f"{there.overdue} entries that other code declares are overdue,"
-                f" {there.worst!r} for {span(there.worst_us)}"
-            )
-        elif unclaimed:
-            click.echo(
-                f"{unclaimed} of {count} entries: no live scheduler claims them;"
-                f" {count_of_schedulers(replicas)}"
-            )
-        elif both and there.keeps_up:
-            click.echo(f"schedulers declare {len(both)} entries {TWICE}: {both[0]!r}")
-        else:
-            _not_sent(context, there)
-    return kept
+    lines: Iterable[str]
+    if kept:
+        lines = _kept(count, there)
+    elif late:
+        worst = f"{late[0].words}; {count_of_schedulers(replicas)}"
+        lines = [f"{len(late)} of {len(entries)} entries are overdue; {worst}"]
+    elif there.overdue:
+        worst = f"{there.worst!r} for {span(there.worst_us)}"
+        others = f"{there.overdue} entries that other code declares are overdue"
+        lines = [f"{others}, {worst}"]
+    elif unclaimed:
+        why = f"no live scheduler claims them; {count_of_schedulers(replicas)}"
+        lines = [f"{unclaimed} of {count} entries: {why}"]
+    elif both and there.keeps_up:
+        lines = [f"schedulers declare {len(both)} entries {TWICE}: {both[0]!r}"]
+    else:
+        lines = _not_sent(context, there)
+    return document, kept, lines
 
 
-def _not_sent(context: Context, pace: Totals) -> None:
-    """Print what was claimed and has no message."""
+def _kept(count: int, pace: Totals) -> Iterator[str]:
+    yield f"{count} entries, every due one was won"
+    if pace.failing:
+        yield f"{pace.failing} of them fail: ask --runs"
+    if pace.unreported:
+        yield f"of {pace.unreported} no worker reports: ask --runs"
+
+
+def _not_sent(context: Context, pace: Totals) -> Iterator[str]:
+    """Say what was claimed and has no message."""
     if pace.stuck:
-        click.echo(f"{pace.stuck} slots were claimed and the broker has not confirmed")
+        yield f"{pace.stuck} slots were claimed and the broker has not confirmed"
     if pace.undelivered:
-        names = ", ".join(
-            repr(name)
-            for name, one in context.overview.failing().items()
-            if one.undelivered
-        )
-        click.echo(f"{pace.undelivered} entries are claimed and not sent: {names}")
+        failing = context.overview.failing().items()
+        names = ", ".join(repr(name) for name, one in failing if one.undelivered)
+        yield f"{pace.undelivered} entries are claimed and not sent: {names}"
 
 
-def _runs(context: Context, document: dict[str, object], _within: float) -> bool:
+def _runs(context: Context, _within: float) -> Answer:
     """Ask whether runs end well: by what workers and schedulers reported."""
     totals, worst = context.overview.totals(), context.overview.failing()
     bad = totals.failing + totals.unreported
-    document["runs"] = {
+    document = {
         "failing": totals.failing,
         "unreported": totals.unreported,
         "counts": totals.counts,
         "worst": [{"name": name, **asdict(one)} for name, one in worst.items()],
     }
-    if not context.json:
+
+    def lines() -> Iterator[str]:
         for name, one in worst.items():
             if one.unreported_us is not None and not one.failing:
                 since = context.at(one.unreported_us)
-                click.echo(
-                    f"{name!r}: no worker reports of what should begin by {since}"
-                )
+                yield f"{name!r}: no worker reports of what should begin by {since}"
             elif one.bad is not None:
                 why = f": {one.bad.error}" if one.bad.error else ""
                 state = one.bad.state.replace("_", " ")
-                click.echo(f"{name!r} {state} at {context.at(one.bad.due_us)}{why}")
-        more = bad - len(worst)
-        if more > 0:
-            click.echo(f"and {more} more")
+                yield f"{name!r} {state} at {context.at(one.bad.due_us)}{why}"
+        if bad > len(worst):
+            yield f"and {bad - len(worst)} more"
         if not bad:
-            click.echo(f"{totals.declared} entries, no run ended badly lately")
-    return not bad
+            yield f"{totals.declared} entries, no run ended badly lately"
+
+    return document, not bad, lines()
 
 
-def _outbox(context: Context, document: dict[str, object], within: float) -> bool:
+def _outbox(context: Context, within: float) -> Answer:
     """Ask whether each outbox of the app is delivered, and say how deep it is."""
-    answers = context.project.summaries()
-    document["outbox"] = {
-        name: {"error": str(one)} if isinstance(one, PeckerError) else one
-        for name, one in answers.items()
-    }
-    healthy = True
-    silent = []
-    for name, answer in answers.items():
+    document: dict[str, object] = {}
+    healthy, silent, lines = True, None, []
+    for name, answer in context.project.summaries().items():
         if isinstance(answer, PeckerError):
-            silent.append(answer)
-            line = f"unknown: {answer}"
+            silent = silent or answer
+            document[name], line = {"error": str(answer)}, f"unknown: {answer}"
         else:
             why = undelivered(answer, within)
             healthy &= why is None
             least = "about " if answer.more else ""
-            line = f"{least}{answer.depth} due{why or ''}"
-        if not context.json:
-            click.echo(f"outbox {name}: {line}")
-    if silent and healthy:
-        context.print_json({"healthy": None, **document})
-        raise silent[0]
-    return healthy
+            document[name], line = answer, f"{least}{answer.depth} due{why or ''}"
+        lines.append(f"outbox {name}: {line}")
+    return document, silent if silent and healthy else healthy, lines
 
 
-def _observers(context: Context, document: dict[str, object], within: float) -> bool:
+def _observers(context: Context, within: float) -> Answer:
     """Ask whether a host runs each observer; a parked one needs people."""
     summary = ObserversOverview(context.database).summary()
     why = not_run(summary, within)
-    document["observers"] = {
+    document = {
         "run": why is None,
         "why": why,
         "hosts": len(summary.taking),
@@ -214,13 +209,11 @@ def _observers(context: Context, document: dict[str, object], within: float) -> 
         "unsent": summary.unsent,
         "kinds": summary.kinds,
     }
-    if not context.json:
-        room = (
-            f"{summary.free} of {summary.capacity} weights free on"
-            f" {len(summary.taking)} of {len(summary.hosts)} hosts"
-        )
-        click.echo(f"observers: {why or room}")
-    return why is None
+    room = (
+        f"{summary.free} of {summary.capacity} weights free on"
+        f" {len(summary.taking)} of {len(summary.hosts)} hosts"
+    )
+    return document, why is None, [f"observers: {why or room}"]
 
 
 def not_run(summary: ObserversSummary, within: float) -> str | None:
@@ -239,11 +232,11 @@ def not_run(summary: ObserversSummary, within: float) -> str | None:
     return "; ".join(reasons) or None
 
 
-ANSWERS: Mapping[str, Callable[[Context, dict[str, object], float], bool]] = {
+ANSWERS: Mapping[str, Callable[[Context, float], Answer]] = {
     "live": _live,
     "pace": _pace,
     "runs": _runs,
     "outbox": _outbox,
     "observers": _observers,
 }
-"""What answers each question, and puts what it has seen into the document."""
+"""What answers each question."""
