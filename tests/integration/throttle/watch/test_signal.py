@@ -186,6 +186,6 @@ def test_a_watched_address_that_is_none_is_refused() -> None:
 def test_no_password_is_shown(empty_dsn: str) -> None:
     """Nor in what it calls its server."""
     dsn = conninfo.make_conninfo(empty_dsn, password="s3same")  # noqa: S106
-    where = Signal("main", Watch(dsn=dsn, active=1)).where
+    where = Signal("main", Watch(dsn=dsn, active=1)).database.where
     assert "127.0.0.1" in where
     assert "s3same" not in where
