@@ -338,7 +338,7 @@ class GateShut(Kind, name="shut"):
         # fails, and nothing has recovered.
         with user_code.no_exit("the gate"):
             shut = look.seams.shut()
-        return [Finding(subject=name, detail="", about=name) for name in shut], True
+        return [Finding(name, about=name) for name in shut], True
 
 
 class OfJob(Kind):

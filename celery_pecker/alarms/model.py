@@ -32,21 +32,21 @@ def one_line(text: str) -> str:
     return "".join(one if one.isprintable() else " " for one in text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something that is wrong by the tables."""
 
     subject: str
-    detail: str
     since: datetime | None = None
     """Since when; None: since it was found."""
     number: float = 0.0
     """How many or how long, where the kind counts."""
+    detail: str = ""
     about: str = ""
     """What patterns are compared with; of a job its task."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DueRule:
     """A rule that this replica looks at now, under its epoch."""
 
@@ -54,10 +54,10 @@ class DueRule:
     epoch: int
     first: bool
     """Whether no look was ever recorded."""
-    passed: str
-    """The last name that was read, where entries are read a part at a time."""
     stepped: float | None
     """Seconds by which the clock reads earlier than at the last look, or None."""
+    passed: str
+    """The last name that was read, where entries are read a part at a time."""
     interval: float
     """Seconds from this look to the next."""
 
@@ -82,7 +82,7 @@ class Ring:
     recovery: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Notice:
     """One notice on its way to one target: what a callable is called with."""
 

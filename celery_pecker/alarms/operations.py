@@ -21,7 +21,7 @@ class NotDone(PeckerError):
     """The alarm is in a state in which this cannot be done; the message says why."""
 
 
-def change(  # noqa: PLR0913  # all that an act may say
+def change(  # all that an act may say
     database: Database,
     act: str,
     key: str,
@@ -29,7 +29,6 @@ def change(  # noqa: PLR0913  # all that an act may say
     *,
     note: str = "",
     until: datetime | None = None,
-    now: datetime | None = None,
 ) -> None:
     """Take an alarm, give it back, snooze, mute or unmute it.
 
@@ -40,7 +39,6 @@ def change(  # noqa: PLR0913  # all that an act may say
         by: who does it.
         note: what a taker says of it.
         until: when a snooze ends.
-        now: the time; None, but in tests: the database's.
 
     Raises:
         NoSuchAlarm: there is none any more.
@@ -49,7 +47,7 @@ def change(  # noqa: PLR0913  # all that an act may say
     rule, _, subject = key.partition("\0")
     texts: dict[str, object] = {"act": act, "rule": rule, "subject": subject, "by": by}
     texts["note"] = shortened(note.replace("\0", ""))
-    row = database.run_one("change_alarm", now=now, until=until, **texts)
+    row = database.run_one("change_alarm", until=until, **texts)
     if row is None:
         message = f"there is no alarm of {subject!r} by the rule {rule!r}"
         raise NoSuchAlarm(message)
@@ -75,7 +73,7 @@ def until(database: Database, text: str, zone: tzinfo | None = None) -> datetime
     Raises:
         InvalidField: it is neither, or lies in the past.
     """
-    now: datetime = database.run("read_alarm_clock", now=None)[0][0]
+    now: datetime = database.run("read_alarm_clock")[0][0]
     if found := LENGTH.fullmatch(text.strip()):
         return now + timedelta(**{UNITS[found[2]]: int(found[1])})
     instant = moment_of(text.strip(), zone)
@@ -92,6 +90,6 @@ def test(database: Database, target: str, by: str) -> None:
         NoSuchAlarm: no scheduler has such a target.
     """
     params = {"target": target, "by": by, "detail": TRIAL}
-    if not database.run("try_alarm_target", now=None, **params):
+    if not database.run("try_alarm_target", **params):
         message = f"no scheduler sends to {target!r}"
         raise NoSuchAlarm(message)

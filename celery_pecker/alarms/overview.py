@@ -1,6 +1,6 @@
 """What people see of alarms: the command line, the page in Flower, and metrics."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
@@ -107,31 +107,23 @@ class RuleRow:
 class AlarmsOverview:
     """What the tables say of alarms, over one connection: of one thread at a time."""
 
-    def __init__(
-        self,
-        database: Database,
-        *,
-        now: Callable[[], datetime | None] = lambda: None,
-    ) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._now = now
 
     def alarms(self, *, every: bool = False, limit: int = 100) -> Sequence[AlarmRow]:
         """Return what rings, the newest first; ``every``: and what has recovered."""
         most = min(limit, MOST)
-        return self._database.read(
-            AlarmRow, "list_alarms", now=self._now(), every=every, most=most
-        )
+        return self._database.read(AlarmRow, "list_alarms", every=every, most=most)
 
     def now(self) -> datetime:
         """Return the database's time."""
-        [(instant,)] = self._database.run("read_alarm_clock", now=self._now())
+        [(instant,)] = self._database.run("read_alarm_clock")
         return cast("datetime", instant)
 
     def targets(self) -> Sequence[TargetRow]:
         """Return where notices went, or should."""
-        return self._database.read(TargetRow, "list_alarm_targets", now=self._now())
+        return self._database.read(TargetRow, "list_alarm_targets")
 
     def rules(self) -> Sequence[RuleRow]:
         """Return the rules that replicas have looked at, within a day."""
-        return self._database.read(RuleRow, "count_alarms", now=self._now())
+        return self._database.read(RuleRow, "count_alarms")

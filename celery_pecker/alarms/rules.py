@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 from celery_pecker.alarms.kinds import KINDS, Rule, Terms
 from celery_pecker.alarms.model import LOG
-from celery_pecker.kernel.declared import TEXT, is_number, is_whole
+from celery_pecker.kernel.declared import SWITCH, TEXT, Kind, between, is_number
 from celery_pecker.kernel.errors import Misconfigured
 
 SETTING, TARGETS = "pecker_alarms", "pecker_alarms_to"
@@ -18,7 +18,23 @@ LOGGED: Mapping[str, Any] = {"silent": {"to": ()}, "failing": {"to": ()}}
 """Rules that are there without any setting, for the log alone. One of the settings that
 has the name of one replaces it; None takes it out."""
 
-TERMS = ("after", "count", "within", "cooldown", "recovery", "mute")
+
+def _seconds(least: float) -> Kind:
+    allowed = f"a number of seconds from {least:g} to {LONGEST:g} (a week)"
+    return between(least, LONGEST, allowed, is_number)
+
+
+COUNT = between(1, MOST, f"a whole number 1 to {MOST:,}")
+KIND_OF = {
+    "after": _seconds(0.0),
+    "count": COUNT,
+    "within": _seconds(1.0),
+    "cooldown": _seconds(0.0),
+    "recovery": SWITCH,
+    "mute": SWITCH,
+    "storm": COUNT,
+}
+TERMS = [name for name in KIND_OF if name != "storm"]
 OPTIONS = ("when", "only", "each", "to", "storm", "severity", *TERMS[:-1])
 SEVERITIES = ("critical", "warning")
 
@@ -82,7 +98,7 @@ def _rule(name: str, options: Any, targets: Sequence[str]) -> Rule:
         only=_texts(f"{where}['only']", options.get("only", ("*",)), "patterns"),
         each=tuple(_each(where, pattern, own, terms) for pattern, own in each.items()),
         to=_to(where, options.get("to"), targets),
-        storm=_count(where, "storm", options, STORM),
+        storm=_value(where, "storm", options, STORM),
         severity=severity,
     )
 
@@ -100,43 +116,17 @@ def _each(where: str, pattern: Any, own: Any, usual: Terms) -> tuple[str, Terms]
 
 
 def _terms(where: str, options: Mapping[str, Any], usual: Terms) -> Terms:
-    return Terms(
-        after=_seconds(where, "after", options, usual.after),
-        count=_count(where, "count", options, usual.count),
-        within=_seconds(where, "within", options, usual.within, least=1.0),
-        cooldown=_seconds(where, "cooldown", options, usual.cooldown),
-        recovery=_switch(where, "recovery", options, usual=usual.recovery),
-        mute=_switch(where, "mute", options, usual=usual.mute),
-    )
+    values = {
+        name: _value(where, name, options, getattr(usual, name)) for name in TERMS
+    }
+    return Terms(**values)
 
 
-def _count(where: str, name: str, options: Mapping[str, Any], usual: int) -> int:
-    count: int = options.get(name, usual)
-    if not is_whole(count, 1, MOST):
-        _refuse(f"{where}[{name!r}]", f"is {count!r}", f"a whole number 1 to {MOST:,}")
-    return count
-
-
-def _seconds(
-    where: str,
-    name: str,
-    options: Mapping[str, Any],
-    usual: float,
-    *,
-    least: float = 0.0,
-) -> float:
-    value = options.get(name, usual)
-    if not is_number(value, least, LONGEST):
-        allowed = f"a number of seconds from {least:g} to {LONGEST:g} (a week)"
-        _refuse(f"{where}[{name!r}]", f"is {value!r}", allowed)
-    return float(value)
-
-
-def _switch(where: str, name: str, options: Mapping[str, Any], *, usual: bool) -> bool:
-    value = options.get(name, usual)
-    if not isinstance(value, bool):
-        _refuse(f"{where}[{name!r}]", f"is {value!r}", "True or False")
-    return value
+def _value(where: str, name: str, options: Mapping[str, Any], usual: Any) -> Any:
+    value, kind = options.get(name, usual), KIND_OF[name]
+    if not kind.is_allowed(value):
+        _refuse(f"{where}[{name!r}]", f"is {value!r}", kind.allowed)
+    return float(value) if isinstance(usual, float) else value
 
 
 def _to(where: str, value: Any, targets: Sequence[str]) -> tuple[str, ...]:

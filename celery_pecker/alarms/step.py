@@ -36,7 +36,6 @@ class Evaluator(Seams):
         def find(label: str, **params: object) -> list[Finding]:
             return self.tables.find(
                 label,
-                now=self.tables.now,
                 rule=rule.name,
                 after=least.after,
                 count=least.count,

@@ -1,9 +1,10 @@
 """The statements of alarms. A look reads; one statement writes what follows from it."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, cast
+from typing import cast
 
 from celery_pecker.alarms.kinds import Rule
 from celery_pecker.alarms.model import (
@@ -26,28 +27,13 @@ NAMED = 5
 class Tables:
     """Reads and writes alarms, over one connection: for one thread at a time."""
 
-    def __init__(
-        self,
-        database: Database,
-        holder: uuid.UUID,
-        *,
-        now: Callable[[], datetime | None] = lambda: None,
-    ) -> None:
+    def __init__(self, database: Database, holder: uuid.UUID) -> None:
         self.database = database
         self._holder = holder
-        self._now = now
-        """None in production: the database reads its own clock. Tests set it."""
-
-    @property
-    def now(self) -> datetime | None:
-        """The time that statements go by; None, but in tests: the database's."""
-        return self._now()
 
     def add(self, rules: Sequence[str], targets: Sequence[str] = (LOG,)) -> None:
         """Insert a row for each rule, and each target, that has none."""
-        self.database.change(
-            "add_alarm_rules", now=self._now(), rules=[*rules], targets=[*targets]
-        )
+        self.database.change("add_alarm_rules", rules=[*rules], targets=[*targets])
 
     def due_rules(
         self, rules: Sequence[str], interval: float
@@ -55,24 +41,13 @@ class Tables:
         """Return the time, the rules to look at, and how many notices wait."""
         rows = self.database.run(
             "take_alarm_rules",
-            now=self._now(),
             rules=[*rules],
             interval=interval,
             lease=LEASE,
             holder=self._holder,
         )
         now, *_, waiting = rows[0]
-        due_rules = [
-            DueRule(
-                rule=rule,
-                epoch=epoch,
-                first=first,
-                stepped=stepped,
-                passed=passed,
-                interval=interval,
-            )
-            for _, rule, epoch, first, stepped, passed, _ in rows[1:]
-        ]
+        due_rules = [DueRule(*(*row[1:-1], interval)) for row in rows[1:]]
         return now, due_rules, waiting
 
     def find(self, label: str, **params: object) -> list[Finding]:
@@ -85,7 +60,6 @@ class Tables:
         """Return the last slots of stored schedules of a part that are no grid."""
         rows = self.database.run(
             "find_stored_slots",
-            now=self._now(),
             rule=rule.name,
             after=after,
             low=names[0],
@@ -111,7 +85,6 @@ class Tables:
         """Record a look; return how many notices it made, None if it was overtaken."""
         row = self.database.run_one(
             "record_alarms",
-            now=self._now(),
             rule=rule.name,
             kind=rule.kind.name,
             epoch=due.epoch,
@@ -133,23 +106,18 @@ class Tables:
 
     def forget(self, targets: Sequence[str]) -> None:
         """Remove alarms that recovered long ago, and undeclared rules and targets."""
-        self.database.change("forget_alarms", now=self._now(), targets=[*targets])
+        self.database.change("forget_alarms", targets=[*targets])
 
     def take(self, targets: Sequence[str], *, hold: float, most: int) -> list[Notice]:
         """Return notices to send, held for so many seconds."""
         rows = self.database.run(
             "take_alarm_notices",
-            now=self._now(),
             targets=[*targets],
             holder=self._holder,
             hold=hold,
             most=most,
         )
-        names = (
-            *("id", "target", "rule", "kind", "subject", "event", "detail"),
-            *("since", "at", "epoch", "tries", "subjects", "severity"),
-        )
-        notices = [_notice(dict(zip(names, row, strict=True))) for row in rows]
+        notices = [_notice(Notice(*row)) for row in rows]
         return sorted(notices, key=lambda one: one.id)
 
     def sent(self, notice: Notice) -> bool:
@@ -157,7 +125,6 @@ class Tables:
         return (
             self.database.run_one(
                 "close_alarm_notice",
-                now=self._now(),
                 id=notice.id,
                 epoch=notice.epoch,
                 holder=self._holder,
@@ -172,7 +139,6 @@ class Tables:
         """Let a target rest that did not take a notice."""
         self.database.change(
             "fail_alarm_notice",
-            now=self._now(),
             id=notice.id,
             target=notice.target,
             holder=self._holder,
@@ -184,16 +150,13 @@ class Tables:
 
 def found(database: Database, label: str, **params: object) -> list[Finding]:
     """Return what a statement finds."""
-    rows = database.run(label, **params)
-    names = ("subject", "since", "number", "detail", "about")
-    return [Finding(**dict(zip(names, row, strict=True))) for row in rows]
+    return [Finding(*row) for row in database.run(label, **params)]
 
 
-def _notice(values: dict[str, Any]) -> Notice:
-    subjects = tuple(values.pop("subjects"))
-    if len(subjects) > 1:
-        values["detail"] = storm(subjects, values["detail"])
-    return Notice(**values, subjects=subjects)
+def _notice(one: Notice) -> Notice:
+    subjects = tuple(one.subjects)
+    detail = storm(subjects, one.detail) if len(subjects) > 1 else one.detail
+    return replace(one, subjects=subjects, detail=detail)
 
 
 def storm(subjects: Sequence[str], detail: str) -> str:

@@ -88,10 +88,12 @@ def watch(dsn: str, clock: ManualClock) -> Iterator[Starter]:
             timeout: float | None = None,
             **more: Any,
         ) -> Watch:
-            database = Database(dsn, schema="public", timeout=10.0, role="test")
+            database = Database(
+                dsn, schema="public", timeout=10.0, role="test", now=clock.now
+            )
             stack.callback(database.close)
             holder = new_id()
-            tables = Tables(database, holder, now=clock.now)
+            tables = Tables(database, holder)
             known = read_rules(rules, {"duty": "proj:page"})
             got: list[Notice] = []
             rounds = Rounds(

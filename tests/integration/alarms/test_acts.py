@@ -33,7 +33,7 @@ def rows(rows: Rows) -> Rows:
 
 def alarm(database: Database, clock: ManualClock) -> AlarmRow:
     """Return the alarm as people see it."""
-    [row] = AlarmsOverview(database, now=clock.now).alarms(every=True)
+    [row] = AlarmsOverview(database).alarms(every=True)
     return row
 
 
@@ -97,7 +97,7 @@ def test_what_is_quiet_sends_nothing_and_stays_visible(
     one.rounds.step()
     assert len(rows.waiting()) == len({"log", "duty"})
     until = clock.now() + timedelta(hours=1)
-    operations.change(one.database, act, KEY, "ann", until=until, now=clock.now())
+    operations.change(one.database, act, KEY, "ann", until=until)
     assert rows.waiting() == []
     got: list[Notice] = []
     for last in (200.0, 1.0, 200.0, 1.0, 200.0):
@@ -108,9 +108,9 @@ def test_what_is_quiet_sends_nothing_and_stays_visible(
     row = alarm(one.database, clock)
     assert row.state == "ringing"
     assert row.quiet == ("muted by ann" if act == "mute" else "snoozed for 59 min")
-    overview = AlarmsOverview(one.database, now=clock.now)
+    overview = AlarmsOverview(one.database)
     assert [rule.ringing for rule in overview.rules()] == [0]
-    operations.change(one.database, "unmute", KEY, "ann", now=clock.now())
+    operations.change(one.database, "unmute", KEY, "ann")
     pass_time(INTERVAL)
     assert [notice.event for notice in one.turn()] == ["ringing"]
 

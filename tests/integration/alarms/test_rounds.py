@@ -151,7 +151,7 @@ def test_what_no_code_has_any_more_is_forgotten(
     """Within a day it is another version's; then a rule rings no more, nor a target."""
     old = watch({"renamed": {"when": "silent", "to": ["duty"]}}, duty=refuse)
     new = watch({"silent": {"to": []}})
-    overview = AlarmsOverview(old.database, now=clock.now)
+    overview = AlarmsOverview(old.database)
     rows.entry("sweep", last=200.0)
     old.turn()
     pass_time(3_600.0)

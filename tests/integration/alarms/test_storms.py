@@ -93,7 +93,7 @@ def test_a_storm_whose_target_is_away_loses_none_and_says_nothing_that_is_over(
     many(rows, "a", last=1.0)
     many(rows, "fghi", last=200.0)
     one.turn()
-    alarms = AlarmsOverview(one.database, now=lambda: one.tables.now).alarms()
+    alarms = AlarmsOverview(one.database).alarms()
     waiting = {row.subject: row.waiting for row in alarms}
     assert waiting == {name: ["duty"] for name in "bcdefghi"}
     away[0] = False
