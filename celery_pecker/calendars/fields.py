@@ -6,11 +6,17 @@ from typing import Any
 
 from celery_pecker.calendars.checks import refuse
 
-MONTHS = (
-    *("jan", "feb", "mar", "apr", "may", "jun"),
-    *("jul", "aug", "sep", "oct", "nov", "dec"),
+MONTH_NAMES = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
 )
-DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+DAY_NAMES = (
+    *("Sunday", "Monday", "Tuesday", "Wednesday"),
+    *("Thursday", "Friday", "Saturday"),
+)
+MONTHS, DAYS = (
+    tuple(name[:3].lower() for name in names) for names in (MONTH_NAMES, DAY_NAMES)
+)
 MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",

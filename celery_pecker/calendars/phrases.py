@@ -6,18 +6,12 @@ from typing import Any
 
 from celery.schedules import crontab, schedule, solar
 
+from celery_pecker.calendars.fields import DAY_NAMES as DAYS
+from celery_pecker.calendars.fields import MONTH_NAMES as MONTHS
 from celery_pecker.calendars.fields import Fields, crontab_parts, parse
 from celery_pecker.calendars.schedule import CalendarSchedule
 from celery_pecker.kernel.errors import Misconfigured
 
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-DAYS = (
-    *("Sunday", "Monday", "Tuesday", "Wednesday"),
-    *("Thursday", "Friday", "Saturday"),
-)
 TIMES, TWO = 6, 2
 """Times of the day that are listed one by one."""
 DAY, HOUR, YEAR = 24, 60, 12

@@ -86,19 +86,18 @@ class Alias:
 
     def run(self, label: str, **params: Any) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a statement. Raises Django's errors."""
-        text = render(statements()[label], self.schema)
-        with connections[self.alias].cursor() as cursor:
-            cursor.execute(text, {"now": None, **params})
-            rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
-            return rows
+        return self._asked(label, params)[1]
 
     def read(self, of: Callable[..., R], label: str, **params: Any) -> Sequence[R]:
         """Return what is made of each row, of its columns by name."""
+        names, rows = self._asked(label, params)
+        return [of(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def _asked(self, label: str, params: Any) -> tuple[list[str], list[Any]]:
         text = render(statements()[label], self.schema)
         with connections[self.alias].cursor() as cursor:
             cursor.execute(text, {"now": None, **params})
-            names = [column[0] for column in cursor.description]
-            return [of(**dict(zip(names, row, strict=True))) for row in cursor]
+            return [column[0] for column in cursor.description], cursor.fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -123,11 +123,8 @@ class KindFilter(WordFilter):
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         """Return the schedules of the kind."""
-        return (
-            queryset.filter(schedule__has_key=self.value())
-            if self.value()
-            else queryset
-        )
+        kind = self.value()
+        return queryset.filter(schedule__has_key=kind) if kind else queryset
 
 
 KEPT = 100
@@ -210,6 +207,12 @@ class ScheduleAdmin(Bounded):
     problem = column("problem", lambda schedule: rows.row(schedule).problem)
     next_run = column("next run", lambda one: instant(rows.row(one).next_due))
     last_run = column("last run", lambda one: instant(rows.row(one).last_slot))
+    who = column(
+        "changed by", lambda one: f"{one.changed_by}, {instant(one.changed_at, DAY)}"
+    )
+    changed = column(
+        "changed", lambda one: f"{one.changed_by}, {instant(one.changed_at)}"
+    )
 
     @admin.display(description="state")
     def state_shown(self, schedule: Any) -> str:
@@ -220,16 +223,6 @@ class ScheduleAdmin(Bounded):
         text = '<span class="pecker-state pecker-{}" title="{}">{}</span>'
         marked: str = format_html(text, state, known.problem or "", shown)
         return marked
-
-    @admin.display(description="changed by")
-    def who(self, schedule: Any) -> str:
-        """Return the user of the last change, and its day."""
-        return f"{schedule.changed_by}, {instant(schedule.changed_at, DAY)}"
-
-    @admin.display(description="changed")
-    def changed(self, schedule: Any) -> str:
-        """Return the user of the last change, and its instant."""
-        return f"{schedule.changed_by}, {instant(schedule.changed_at)}"
 
     # The form
 

@@ -56,12 +56,6 @@ def require(connection: psycopg.BaseConnection[Any]) -> None:
         raise NoTransaction(message)
 
 
-def _in_transaction(connection: psycopg.BaseConnection[Any]) -> bool:
-    return _pipelined(connection) or (
-        connection.info.transaction_status != TransactionStatus.IDLE
-    )
-
-
 def _pipelined(connection: psycopg.BaseConnection[Any]) -> bool:
     """Return whether it is in pipeline mode, in which its state is known late."""
     status = None if connection.closed else connection.info.pipeline_status
@@ -77,26 +71,29 @@ def _pipeline(connection: Any) -> Any:
     return connection.pipeline() if _pipelined(connection) else nullcontext()
 
 
-def _place(connection: psycopg.BaseConnection[Any]) -> object:
-    info = connection.info
-    return info.host, info.port, info.dbname, info.user
+class _Known:
+    """What both kinds of connection have in common."""
 
-
-class PsycopgAdapter:
-    """A connection that blocks."""
-
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, connection: Any) -> None:
         self._connection = connection
 
     @property
     def database_key(self) -> object:
         """Which database it is."""
-        return _place(self._connection)
+        info = self._connection.info
+        return info.host, info.port, info.dbname, info.user
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
-        return _in_transaction(self._connection)
+        status = TransactionStatus.IDLE
+        return _pipelined(self._connection) or (
+            self._connection.info.transaction_status != status
+        )
+
+
+class PsycopgAdapter(_Known):
+    """A connection that blocks."""
 
     def require(self) -> None:
         """Refuse a connection without a transaction that can be joined."""
@@ -113,18 +110,15 @@ class PsycopgAdapter:
             return cursor.fetchall() if cursor.description else ()
 
 
-class AsyncPsycopgAdapter:
+class AsyncPsycopgAdapter(_Known):
     """A connection that is awaited."""
-
-    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        self._connection = connection
 
     async def drive(self, flow_in: Callable[[object], Flow[T]]) -> T:
         """Return what the flow for this place returns."""
         async with _pipeline(self._connection):
             pass
         require(self._connection)
-        flow = flow_in(_place(self._connection))
+        flow = flow_in(self.database_key)
         try:
             statement = next(flow)
             while True:
@@ -132,11 +126,6 @@ class AsyncPsycopgAdapter:
         except StopIteration as end:
             result: T = end.value
             return result
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a transaction is open."""
-        return _in_transaction(self._connection)
 
     def innermost(self) -> None:
         """Return None: what is kept is written before a savepoint begins, too."""

@@ -44,11 +44,20 @@ def async_adapter(connection: Any) -> AsyncSQLAlchemyAdapter | None:
     return None
 
 
-class SQLAlchemyAdapter:
-    """A connection or a session; a session that did nothing yet begins with this."""
+class _Known:
+    """What connections and sessions have in common, awaited or not."""
 
     def __init__(self, bound: Any) -> None:
         self._bound = bound
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return bool(self._bound.in_transaction())
+
+
+class SQLAlchemyAdapter(_Known):
+    """A connection or a session; a session that did nothing yet begins with this."""
 
     @property
     def database_key(self) -> object:
@@ -59,11 +68,6 @@ class SQLAlchemyAdapter:
     def _connection(self) -> Any:
         takes = hasattr(self._bound, "exec_driver_sql")
         return self._bound if takes else self._bound.connection()
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a transaction is open."""
-        return bool(self._bound.in_transaction())
 
     def require(self) -> None:
         """Refuse what has no transaction that can be joined."""
@@ -102,11 +106,8 @@ class SQLAlchemyAdapter:
         return [tuple(row) for row in result] if result.returns_rows else ()
 
 
-class AsyncSQLAlchemyAdapter:
+class AsyncSQLAlchemyAdapter(_Known):
     """The same, awaited: SQLAlchemy runs what blocks beside its event loop."""
-
-    def __init__(self, bound: Any) -> None:
-        self._bound = bound
 
     async def drive(self, flow_in: Callable[[object], Flow[T]]) -> T:
         """Return what the flow for this place returns."""
@@ -116,11 +117,6 @@ class AsyncSQLAlchemyAdapter:
 
         result: T = await self._bound.run_sync(work)
         return result
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a transaction is open."""
-        return bool(self._bound.in_transaction())
 
     def innermost(self) -> object:
         """Return the transaction or savepoint; as with a statement, one is begun."""
@@ -185,7 +181,7 @@ def _active(bound: Any) -> bool:
     """Return whether a session or connection can go on in its transaction."""
     if hasattr(bound, "is_active"):
         return bool(bound.is_active)
-    transaction = bound.get_nested_transaction() or bound.get_transaction()
+    transaction = _innermost(bound)
     return transaction is None or bool(transaction.is_active)
 
 

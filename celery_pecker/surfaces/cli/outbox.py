@@ -43,15 +43,25 @@ def in_outbox(command: Callable[Concatenate[Context, Database, ...], None]) -> A
     return Context.command(group=outbox, last=[of_outbox])(call)
 
 
-def acting(command: Callable[Concatenate[Context, Database, ...], None]) -> Any:
-    """Record what a command does to which rows of its outbox."""
+def changing(command: Callable[Concatenate[Context, Database, ...], int]) -> Any:
+    """Make a command of what changes chosen rows of an outbox and returns how many.
+
+    It is recorded; where there were none the answer is no.
+    """
+    name = command.__name__
 
     @wraps(command)
     def call(context: Context, database: Database, /, **options: Any) -> None:
-        with context.recorded(f"outbox {command.__name__}", _described(options)):
-            command(context, database, **options)
+        with context.recorded(f"outbox {name}", _described(options)):
+            count = command(context, database, **options)
+            if not context.print_json({"rows": count}):
+                rescheduled = f"Rescheduled: {plural(count, 'message')}."
+                acts = OUTBOX.acts
+                click.echo(OUTBOX.said(name, count) if name in acts else rescheduled)
+            if not count:
+                context.leave(NO)
 
-    return call
+    return in_outbox(rows(call))
 
 
 def _described(options: Mapping[str, Any]) -> str:
@@ -136,10 +146,8 @@ def explain(context: Context, database: Database, /, *, number: int) -> None:
     context.print_verdict(found[1], str(number))
 
 
-@in_outbox
-@rows
+@changing
 @due
-@acting
 def retry(
     context: Context,
     database: Database,
@@ -148,38 +156,29 @@ def retry(
     at: str | None,
     delay: float | None,
     **which: Any,
-) -> None:
+) -> int:
     """Let parked rows be delivered or run again, with all their attempts.
 
     They are due at once, or when --at or --delay says.
     """
-    count = operations.retry(
-        database, chosen(**which), at=_instant(at, context), delay=delay
-    )
-    _done(context, count, OUTBOX.said("retry", count))
+    when = _instant(at, context)
+    return operations.retry(database, chosen(**which), at=when, delay=delay)
 
 
-@in_outbox
-@rows
+@changing
 @click.option("--reason", default="parked by hand", show_default=True)
-@acting
-def park(context: Context, database: Database, /, *, reason: str, **which: Any) -> None:
+def park(_: Context, database: Database, /, *, reason: str, **which: Any) -> int:
     """Park rows: nothing delivers or runs them until they are retried."""
-    count = operations.park(database, chosen(**which), reason)
-    _done(context, count, OUTBOX.said("park", count))
+    return operations.park(database, chosen(**which), reason)
 
 
-@in_outbox
-@rows
-@acting
-def drop(context: Context, database: Database, /, **which: Any) -> None:
+@changing
+def drop(_: Context, database: Database, /, **which: Any) -> int:
     """Delete rows: their tasks will not run."""
-    count = operations.drop(database, chosen(**which))
-    _done(context, count, OUTBOX.said("drop", count))
+    return operations.drop(database, chosen(**which))
 
 
-@in_outbox
-@rows
+@changing
 @due
 @number("--attempt", 0, operations.MAX_ATTEMPT, "So many attempts count from now on.")
 @click.option(
@@ -187,7 +186,6 @@ def drop(context: Context, database: Database, /, **which: Any) -> None:
     is_flag=True,
     help="Runs of these rows are known to have ended: their holds are over too.",
 )
-@acting
 def reschedule(  # what can be changed
     context: Context,
     database: Database,
@@ -198,7 +196,7 @@ def reschedule(  # what can be changed
     attempt: int | None,
     ended: bool,
     **which: Any,
-) -> None:
+) -> int:
     """Change when rows are due, or how many attempts they have had.
 
     Parked rows stay parked: `retry --delay` lets them run later.
@@ -206,7 +204,7 @@ def reschedule(  # what can be changed
     if at is None and delay is None and attempt is None and not ended:
         message = "nothing to change: give --at, --delay, --attempt or --ended"
         raise click.UsageError(message)
-    count = operations.reschedule(
+    return operations.reschedule(
         database,
         chosen(**which),
         at=_instant(at, context),
@@ -214,7 +212,6 @@ def reschedule(  # what can be changed
         attempt=attempt,
         ended=ended,
     )
-    _done(context, count, f"Rescheduled: {plural(count, 'message')}.")
 
 
 def _chosen(context: Context, name: str) -> Database:
@@ -259,13 +256,6 @@ def _instant(text: str | None, context: Context) -> datetime | None:
         message = f"--at {text!r} is no instant as ISO 8601 has it"
         raise click.UsageError(message)
     return instant
-
-
-def _done(context: Context, count: int, what: str) -> None:
-    if not context.print_json({"rows": count}):
-        click.echo(what)
-    if not count:
-        context.leave(NO)
 
 
 _pause = click.FloatRange(0.0, MAX_PAUSE)
