@@ -87,39 +87,30 @@ class RunEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObserverStarted:
+class ObserverEvent:
+    """Something that happened to an observer in this process."""
+
+    name: str
+    kind: str
+    epoch: int
+
+
+class ObserverStarted(ObserverEvent):
     """An observer began to run in this process."""
 
-    name: str
-    kind: str
-    epoch: int
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObserverMoved:
+class ObserverMoved(ObserverEvent):
     """An observer began to run in this process, which another host ran before."""
 
-    name: str
-    kind: str
-    epoch: int
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObserverStopped:
+class ObserverStopped(ObserverEvent):
     """An observer of this process ended for good, and is deleted."""
 
-    name: str
-    kind: str
-    epoch: int
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObserverParked:
+class ObserverParked(ObserverEvent):
     """An observer of this process failed too often, and waits for people."""
 
-    name: str
-    kind: str
-    epoch: int
     error: str
 
 

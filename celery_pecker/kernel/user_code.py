@@ -129,12 +129,10 @@ def call_logging_errors(
     For threads that run users' tasks one after another: no KeyboardInterrupt out of a
     task may end them either.
     """
-    try:
-        function(*args, **kwargs)
-    except BaseException as error:
-        logger.exception("pecker: %s failed", what)
-        return error
-    return None
+    error = raised(function, *args, **kwargs)
+    if error is not None:
+        logger.error("pecker: %s failed", what, exc_info=error)
+    return error
 
 
 def shown(error: BaseException) -> str:

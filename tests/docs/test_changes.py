@@ -65,7 +65,7 @@ except Exception as error:
         name="a command",
         before={
             "celery_pecker/surfaces/cli/__init__.py": (
-                '    "doctor":',
+                '    "export":',
                 '    "brew": "celery_pecker.surfaces.cli.brew:brew",\n',
             )
         },

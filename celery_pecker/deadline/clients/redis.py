@@ -9,19 +9,16 @@ server sends a byte now and then. A connection that was cut off is closed: an an
 that comes too late would be taken for that of the next command.
 """
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import redis
+from redis.backoff import AbstractBackoff
 from redis.retry import Retry
 
-from celery_pecker.deadline.budget import current, ending, remaining, timeout
+from celery_pecker.deadline.budget import check, ending, timeout
 from celery_pecker.deadline.clients.sockets import bound
-from celery_pecker.kernel.clock import monotonic, pause
 from celery_pecker.kernel.errors import Misconfigured
-
-Answer = TypeVar("Answer")
 
 
 def install(client: redis.Redis | redis.ConnectionPool) -> None:
@@ -92,52 +89,33 @@ class _Connection:
             self.socket_connect_timeout = own
 
 
-_plain = Retry.call_with_retry
+class _Backoff(AbstractBackoff):
+    """The pauses that were asked for, until the deadline."""
 
+    def __init__(self, own: Any) -> None:
+        self._own = own
 
-def _failure_options(is_retryable: Any, with_failure_count: bool) -> tuple[Any, ...]:
-    """Return what redis-py asked for; before 6 it knew neither."""
-    if with_failure_count:
-        return (is_retryable, True)
-    return () if is_retryable is None else (is_retryable,)
+    def reset(self) -> None:
+        """Begin anew; nothing is begun after the deadline."""
+        check()
+        self._own.reset()
+
+    def compute(self, failures: int) -> float:
+        """Return the seconds to wait; raise DeadlineExceeded when nothing is left."""
+        return timeout(self._own.compute(failures)) or 0.0
 
 
 class _Retry(Retry):
     """The retries that were asked for, until the deadline."""
 
     def __init__(self, rules: Any) -> None:
-        super().__init__(rules._backoff, rules._retries, rules._supported_errors)  # noqa: SLF001
+        super().__init__(
+            _Backoff(rules._backoff),  # noqa: SLF001
+            rules._retries,  # noqa: SLF001
+            rules._supported_errors,  # noqa: SLF001
+        )
 
-    def call_with_retry(
-        self,
-        do: Callable[[], Answer],
-        fail: Callable[..., Any],
-        is_retryable: Callable[[Exception], bool] | None = None,
-        with_failure_count: bool = False,
-    ) -> Answer:
-        budget = current.get()
-        if budget is None:
-            return _plain(
-                self, do, fail, *_failure_options(is_retryable, with_failure_count)
-            )
-        if budget.at <= monotonic():
-            raise budget.exceeded()
-        self._backoff.reset()  # type: ignore[no-untyped-call]
-        failures = 0
-        while True:
-            try:
-                return do()
-            except self._supported_errors as error:
-                failures += 1
-                over = remaining() == 0.0
-                if not over and is_retryable is not None and not is_retryable(error):
-                    raise
-                if with_failure_count:
-                    fail(error, failures)
-                else:
-                    fail(error)
-                if over:
-                    raise budget.exceeded() from error
-                if 0 <= self._retries < failures:
-                    raise
-                pause(min(self._backoff.compute(failures), remaining() or 0.0))
+    def call_with_retry(self, *args: Any, **kwargs: Any) -> Any:
+        """Call; what fails after the deadline has exceeded it."""
+        with ending(*self._supported_errors):
+            return super().call_with_retry(*args, **kwargs)

@@ -86,9 +86,9 @@ class _Known:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
-        status = TransactionStatus.IDLE
-        return _pipelined(self._connection) or (
-            self._connection.info.transaction_status != status
+        connection = self._connection
+        return _pipelined(connection) or (
+            connection.info.transaction_status != TransactionStatus.IDLE
         )
 
 

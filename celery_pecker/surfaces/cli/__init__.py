@@ -48,23 +48,19 @@ SCHEDULE = {
     "stored": f"{CLI}.schedules:schedules",
 }
 LIMIT = {"list": f"{GATE} top", "record": f"{GATE} record", "set": f"{GATE} limit"}
+OWN = (
+    *("audit", "doctor", "health", "history", "intake"),
+    *("leave", "migrate", "now", "observe", "outbox"),
+)
+"""Commands that stand in a module of their name."""
 COMMANDS = {
+    **{name: f"{CLI}.{name}:{name}" for name in OWN},
     "alarm": f"{CLI}.alarms:alarms",
-    "audit": f"{CLI}.audit:audit",
-    "doctor": f"{CLI}.doctor:doctor",
     "export": f"{CLI}.import_export:export",
     "flower": "celery_pecker.surfaces.flower.command:flower",
-    "health": f"{CLI}.health:health",
-    "history": f"{CLI}.history:history",
-    "intake": f"{CLI}.intake:intake",
     "import": f"{CLI}.import_export:import_",
     "job": "celery_sharding.cli:sharding",
-    "leave": f"{CLI}.leave:leave",
-    "migrate": f"{CLI}.migrate:migrate",
-    "observe": f"{CLI}.observe:observe",
     "observer": f"{CLI}.observers:observers",
-    "now": f"{CLI}.now:now",
-    "outbox": f"{CLI}.outbox:outbox",
 }
 FLAT = {
     "alarms": f"{CLI}:pecker alarm",
