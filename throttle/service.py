@@ -25,7 +25,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from tornado.web import Application, RequestHandler
@@ -35,72 +35,28 @@ from celery_pecker.surfaces.service import page
 from celery_pecker.surfaces.service.listener import Listener, Port
 from celery_pecker.surfaces.service.threads import InFlight, LastAnswer, Threads
 from throttle.errors import Misconfigured, StoreUnavailable, ThrottleError
-from throttle.limits import IDLE, quota, quota_without_answer
-from throttle.model import (
-    NOTHING,
-    TICK,
-    UNSEEN,
-    Admission,
-    Amount,
-    Limit,
-    Store,
-    View,
-)
+from throttle.exchange import Snapshot
+from throttle.gate import Gate
+from throttle.limits import IDLE, quota
+from throttle.model import TICK, UNSEEN, ExchangeAnswer, Store, View
 from throttle.settings import Settings
 from throttle.store import fields, wire
 from throttle.units import ADJUSTED, ADJUSTED_FOR
 from throttle.watch import start
 
-CYCLE = 1.0
+LEAST_COST = 1e-9
+"""Tasks: who asks for none asks whether any may be sent."""
 
 
-class Cycles:
-    """Counts what was admitted to one database: pure.
+class Looked:
+    """What the gate of the service goes by: its last look."""
 
-    At the beginning of a cycle of one second the quota is what the published formula
-    says, ``max((limit - traffic) * 100 / limit, 0)``; nothing is admitted above the
-    limit, and no more than the quota until the cycle is over. One quota for all
-    callers: two dispatchers do not send twice as much.
-    """
+    snapshot = Snapshot()
 
-    def __init__(self, limit: Limit) -> None:
-        self.limit = limit
-        self._began = float("-inf")
-        self._quota = 0.0
-        self._taken = 0.0
-        self._last: float | None = None
-        self.admitted = 0.0
-        """Tasks, since the start."""
-        self.would_hold = 0.0
-        """Tasks that shadow mode let pass, since the start."""
-
-    def admit(
-        self, cost: float, now: float, traffic: Amount | None, factor: float = 1.0
-    ) -> Admission:
-        """Return whether so many tasks may be sent; without traffic, by the policy."""
-        open_now = self._open_now(traffic, factor)
-        if now - self._began >= CYCLE:
-            self._began, self._taken, self._quota = now, 0.0, open_now
-        # Traffic that rose since counts at once, traffic that fell at the next cycle
-        left = min(self._quota, open_now) - self._taken
-        fits = cost <= left
-        if not fits and self.limit.shadow:
-            self.would_hold += cost
-        admitted = fits or self.limit.shadow
-        if admitted:
-            self._taken += cost
-            self.admitted += cost
-        return Admission(
-            admitted=admitted,
-            remaining=max(left - (cost if admitted else 0.0), 0.0),
-            retry_after=0.0 if admitted else self._began + CYCLE - now,
-        )
-
-    def _open_now(self, traffic: Amount | None, factor: float) -> float:
-        if traffic is not None:
-            self._last = quota(self.limit, traffic, factor)
-            return self._last
-        return quota_without_answer(self.limit.policy, self._last)
+    def wait(self, timeout: float) -> bool:
+        """Wait for nothing: each question brings an answer."""
+        del timeout
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,18 +68,23 @@ class ServiceState:
     lane: Threads
     last_look: LastAnswer[Mapping[str, View]]
     """At most a tick old."""
-    cycles: Mapping[str, Cycles]
+    looked: Looked
+    gate: Gate | None
+    """One quota for all callers: two dispatchers do not send twice as much. None: there
+    is no limit."""
     in_flight: InFlight = field(default_factory=InFlight)
 
-    async def traffic(self, name: str) -> tuple[Amount | None, float]:
-        """Return a database's traffic and the factor in force; None: not known now."""
+    async def look(self) -> bool:
+        """Let the gate go by what is so now; return whether that is known."""
         try:
-            view = (await self.last_look.get()).get(name)
+            views = await self.last_look.get()
         except StoreUnavailable:
-            return None, 1.0
-        if view is None:
-            return NOTHING, 1.0
-        return view.seen.traffic[self.settings.estimator], view.seen.factor
+            self.looked.snapshot = self.looked.snapshot._replace(at=-inf)
+            return False
+        seen = {name: views.get(name, UNSEEN).seen for name in self.settings.limits}
+        answer = ExchangeAnswer(at=0.0, databases=seen)
+        self.looked.snapshot = Snapshot(answer, monotonic(), away=False)
+        return True
 
     def shown(self, name: str, view: View | None) -> dict[str, object]:
         """Return all that is known of a database, with its limit and its quota."""
@@ -244,20 +205,20 @@ class Admit(PostHandler):
         """Answer from the last look; while the store is away by the policy."""
         body = self.body()
         name = body.get("database")
-        cycles = self.state.cycles.get(name) if isinstance(name, str) else None
-        if cycles is None:
-            allowed = ", ".join(sorted(self.state.cycles)) or "none"
+        gate, limits = self.state.gate, self.state.settings.limits
+        if gate is None or not isinstance(name, str) or name not in limits:
+            allowed = ", ".join(sorted(limits)) or "none"
             message = f"{name!r} has no limit; those that have: {allowed}"
             raise Unknown(message)
         cost = fields.number("cost", body.get("cost", 1), most=IDLE)
-        traffic, factor = await self.state.traffic(cycles.limit.database)
-        admission = cycles.admit(cost, monotonic(), traffic, factor)
+        known = await self.state.look()
+        admission = gate.admit(name, max(cost, LEAST_COST))
         left = admission.remaining
         return {
             "admitted": admission.admitted,
             "remaining": left if isfinite(left) else None,
             "retry_after": admission.retry_after,
-            "known": traffic is not None,
+            "known": known,
         }
 
 
@@ -389,13 +350,14 @@ def make_app(settings: Settings, store: Store) -> Application:
             " service, for instance 32 random letters"
         )
         raise Misconfigured(message)
-    lane = Threads(wait=WAIT, refusal=Crowded)
+    lane, looked = Threads(wait=WAIT, refusal=Crowded), Looked()
     state = ServiceState(
         settings=settings,
         store=store,
         lane=lane,
         last_look=LastAnswer(partial(lane.run, store.look), interval=TICK),
-        cycles={name: Cycles(limit) for name, limit in settings.limits.items()},
+        looked=looked,
+        gate=Gate(settings, exchange=looked, wait=0.0) if settings.limits else None,
     )
     arguments = {"state": state}
     return Application(

@@ -3,8 +3,7 @@
 And what its instrument accepts: connections, pools, classes.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
@@ -31,14 +30,11 @@ def counted_connection(kind: Any, tally: Tally, *, timing: bool) -> type[Any]:
     kind = plain(kind)
     if hasattr(kind, PLAIN_KIND):  # a user's class, made of one that counts
         return cast("type[Any]", kind)
-    waits = issubclass(kind, psycopg.AsyncConnection)
     added: dict[str, Any] = {
         "__module__": kind.__module__,
         PLAIN_KIND: kind,
         "_exec_command": _own_commands(kind, tally, timing=timing),
-        "pipeline": (_pipeline_async if waits else _pipeline)(
-            kind, tally, timing=timing
-        ),
+        "pipeline": _pipeline(kind, tally, timing=timing),
     }
     for name in FACTORIES:
         added[name] = _factory(name, tally, timing=timing)
@@ -105,56 +101,56 @@ def _own_commands(
 # end: what is timed is each wait. A cursor's own wait is timed by itself.
 
 
+def _waited(generator: PQGen[Any], tally: Tally) -> PQGen[Any]:
+    with Timed(tally, operations=0):
+        return (yield from generator)
+
+
+class TimedPipeline:
+    """A pipeline, synchronous or not, of a connection whose waits are timed in it."""
+
+    def __init__(self, inner: Any, connection: Any, tally: Tally) -> None:
+        self._inner = inner
+        self._connection = connection
+        self._tally = tally
+
+    def _begin(self) -> None:
+        plain_wait, tally = self._connection.wait, self._tally
+
+        def wait(generator: PQGen[Any], *args: Any, **kwargs: Any) -> Any:
+            timed = generator if tally.running else _waited(generator, tally)
+            return plain_wait(timed, *args, **kwargs)
+
+        self._connection.wait = wait
+
+    def __enter__(self) -> Any:
+        entered = self._inner.__enter__()
+        self._begin()
+        return entered
+
+    def __exit__(self, *error: object) -> Any:
+        try:
+            return self._inner.__exit__(*error)
+        finally:
+            del self._connection.wait
+
+    async def __aenter__(self) -> Any:
+        entered = await self._inner.__aenter__()
+        self._begin()
+        return entered
+
+    async def __aexit__(self, *error: object) -> Any:
+        try:
+            return await self._inner.__aexit__(*error)
+        finally:
+            del self._connection.wait
+
+
 def _pipeline(kind: type[Any], tally: Tally, *, timing: bool) -> Callable[..., Any]:
-    plain_wait = kind.wait
-
-    @contextmanager
-    def pipeline(self: Any) -> Iterator[Any]:
-        if not timing or "wait" in vars(self):
-            with kind.pipeline(self) as inner:
-                yield inner
-            return
-
-        def wait(*args: Any, **kwargs: Any) -> Any:
-            if tally.running:
-                return plain_wait(self, *args, **kwargs)
-            with Timed(tally, operations=0):
-                return plain_wait(self, *args, **kwargs)
-
-        self.wait = wait
-        try:
-            with kind.pipeline(self) as outer:
-                yield outer
-        finally:
-            del self.wait
-
-    return pipeline
-
-
-def _pipeline_async(
-    kind: type[Any], tally: Tally, *, timing: bool
-) -> Callable[..., Any]:
-    plain_wait = kind.wait
-
-    @asynccontextmanager
-    async def pipeline(self: Any) -> AsyncIterator[Any]:
-        if not timing or "wait" in vars(self):
-            async with kind.pipeline(self) as inner:
-                yield inner
-            return
-
-        async def wait(*args: Any, **kwargs: Any) -> Any:
-            if tally.running:
-                return await plain_wait(self, *args, **kwargs)
-            with Timed(tally, operations=0):
-                return await plain_wait(self, *args, **kwargs)
-
-        self.wait = wait
-        try:
-            async with kind.pipeline(self) as outer:
-                yield outer
-        finally:
-            del self.wait
+    def pipeline(self: Any) -> Any:
+        inner = kind.pipeline(self)
+        timed = timing and "wait" not in vars(self)
+        return TimedPipeline(inner, self, tally) if timed else inner
 
     return pipeline
 
