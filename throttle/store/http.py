@@ -119,7 +119,6 @@ class HttpStore:
         self._url = self.url.rstrip("/")
         self.place = addresses.shown(self._url)
         _check_port(self._url, self.place)
-        self._control_token = self.control_token or self.token
         self._turn = threading.Lock()
         self._wire: Wire | None = None
         self._owner = os.getpid()
@@ -175,20 +174,18 @@ class HttpStore:
 
     def lower(self, database: str, factor: float, why: str, seconds: float) -> None:
         """Put so much of the limit in force, for so long."""
-        body = {"factor": factor, "why": why, "seconds": seconds}
-        with self._understood():
-            self._ask("POST", f"/v1/databases/{quote(database, safe='')}/lower", body)
+        self._put(database, "lower", self.token, factor, why, seconds)
 
     def adjust(self, database: str, factor: float, why: str, seconds: float) -> None:
         """Set the limit to so many times what the settings say, for so long."""
-        body = {"factor": factor, "why": why, "seconds": seconds}
+        token = self.control_token or self.token
+        self._put(database, "adjust", token, factor, why, seconds)
+
+    def _put(self, database: str, word: str, token: str, *said: object) -> None:
+        body = dict(zip(("factor", "why", "seconds"), said, strict=True))
+        path = f"/v1/databases/{quote(database, safe='')}/{word}"
         with self._understood():
-            self._ask(
-                "POST",
-                f"/v1/databases/{quote(database, safe='')}/adjust",
-                body,
-                token=self._control_token,
-            )
+            self._ask("POST", path, body, token=token)
 
     def recall(self, database: str) -> str:
         """Return nothing: the service keeps no costs."""
