@@ -125,15 +125,12 @@ class AsyncBatches(Generic[Item, Result]):
             left = self._gathering.due_in(loop.time(), closing=self._closing)
             if left is None:
                 return
-            if left > 0.0 or self._gathering_may_grow():
+            # The batch has room, and other coroutines may still join it
+            few = len(self._gathering) < self._gathering.limits.most
+            if left > 0.0 or (few and not self._closing):
                 self._timer = loop.call_later(left, self._begin_late)
                 return
             self._begin(loop)
-
-    def _gathering_may_grow(self) -> bool:
-        """Return whether the batch has room and other coroutines may still join it."""
-        few = len(self._gathering) < self._gathering.limits.most
-        return few and not self._closing
 
     def _begin_late(self) -> None:
         """Begin a call whose time is over, with what is there, and all that are due."""

@@ -34,7 +34,6 @@ class Workdays:
         self._name = name
         self._works = works
         self._years: dict[int, tuple[int, ...]] = {}
-        self._before: dict[int, int] = {}
 
     def __str__(self) -> str:
         return self._name

@@ -9,6 +9,7 @@ import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from itertools import pairwise
 from typing import NamedTuple
@@ -42,48 +43,40 @@ FOLDING = 1.0
 """Seconds between two parts that are folded: some milliseconds of work."""
 
 
+@dataclass
 class FiguresWriter:
     """Writes what a process counts, once a minute."""
 
-    def __init__(  # noqa: PLR0913  # all but the first four have a default
-        self,
-        figures: Figures,
-        database: Database,
-        holder: uuid.UUID,
-        *,
-        clock: Clock,
-        folds: Callable[[], bool] = lambda: False,
-        version: str = "",
-        look: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Take what it counts, its own connection, and the name of this process life.
+    figures: Figures
+    database: Database
+    """Its own connection."""
+    holder: uuid.UUID
+    """The name of this process life."""
+    _: KW_ONLY
+    clock: Clock
+    folds: Callable[[], bool] = lambda: False
+    """Whether it folds and purges rows, and marks what came and went."""
+    version: str = ""
+    look: Callable[[], None] = lambda: None
+    """Called once a minute: it may have more to count."""
+    _failing: bool = False
 
-        ``folds``: whether it folds and purges rows, and marks what came and went.
-        ``look`` is called once a minute: it may have more to count.
-        """
-        self.figures = figures
-        self._database = database
-        self._holder = holder
-        self._clock = clock
-        self._folds = folds
-        self._look = look
-        self._version = version
-        self._next = clock.monotonic() + LOOK_INTERVAL
+    def __post_init__(self) -> None:
+        self._next = self.clock.monotonic() + LOOK_INTERVAL
         self._look_at = self._upkeep_at = self._fold_at = self._next
-        self._failing = False
 
     def step(self) -> float:
         """Write and fold what is due; return seconds until the next step."""
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         if now < self._next:
             return self._next - now
         self._next = now + LOOK_INTERVAL
         try:
             if now >= self._look_at:
                 self._look_at = now + EVERY
-                self._look()
+                self.look()
             self._write(self.figures.ready(now))
-            if self._folds():
+            if self.folds():
                 self._keep_up(now)
         except PeckerError as error:
             self._next = now + EVERY
@@ -95,8 +88,8 @@ class FiguresWriter:
     def leave(self) -> None:
         """Write what there is: the process ends."""
         try:
-            self._look()
-            self._write(self.figures.ready(self._clock.monotonic(), leaving=True))
+            self.look()
+            self._write(self.figures.ready(self.clock.monotonic(), leaving=True))
         except PeckerError as error:
             self._complain(error)
 
@@ -108,10 +101,10 @@ class FiguresWriter:
     def _write(self, rows: Sequence[FiguresRow]) -> None:
         if not rows:
             return
-        self._database.change(
+        self.database.change(
             "write_figures",
             now=None,
-            holder=self._holder,
+            holder=self.holder,
             parts=[row.part for row in rows],
             ats=[from_us(row.at_us) for row in rows],
             figures=[json.dumps(row.figures) for row in rows],
@@ -121,8 +114,8 @@ class FiguresWriter:
     def _keep_up(self, now: float) -> None:
         if now >= self._upkeep_at:
             self._upkeep_at = now + EVERY
-            self._database.change("write_marks", now=None, version=self._version)
-            self._database.change(
+            self.database.change("write_marks", now=None, version=self.version)
+            self.database.change(
                 "purge_figures",
                 now=None,
                 steps=[*STEPS],
@@ -137,13 +130,13 @@ class FiguresWriter:
     def fold(self) -> bool:
         """Fold one part of a span; return whether there was one."""
         for nth, (step, into) in enumerate(pairwise(STEPS), 1):
-            rows = self._database.run(
+            rows = self.database.run(
                 "read_unfolded_figures",
                 now=None,
                 step=step,
                 into=into,
                 after=nth * OPEN,  # hours follow their quarters
-                holder=self._holder,
+                holder=self.holder,
             )
             if not rows:
                 continue
@@ -153,7 +146,7 @@ class FiguresWriter:
                     cells[subject].append(read(cell))
             folded = {name: written(merged(some)) for name, some in cells.items()}
             part, at, _ = rows[0]
-            self._database.change(
+            self.database.change(
                 "fold_figures", into=into, part=part, at=at, figures=json.dumps(folded)
             )
             return True

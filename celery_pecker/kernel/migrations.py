@@ -77,12 +77,7 @@ def _take(
             )
         connection.execute(render(step.text.replace("%", "%%"), schema), [])
         connection.execute(
-            render(statements()["record_migration"], schema),
-            {
-                "version": step.version,
-                "name": step.name,
-                "readable_from": step.readable_from,
-            },
+            render(statements()["record_migration"], schema), step._asdict()
         )
     return True
 

@@ -122,17 +122,13 @@ def observers(state: Any) -> dict[str, Any]:
 @control_command()
 def pecker_drain(state: Any) -> dict[str, Any]:
     """Have this worker's hosts of observers hand over what they hold."""
-    from celery_pecker.observers import operations  # noqa: PLC0415  # PostgreSQL's driver
-
-    return _ordered(state, operations.drain, "drain")
+    return _ordered(state, "drain")
 
 
 @control_command()
 def pecker_undrain(state: Any) -> dict[str, Any]:
     """Let this worker's hosts take observers again."""
-    from celery_pecker.observers import operations  # noqa: PLC0415  # PostgreSQL's driver
-
-    return _ordered(state, operations.undrain, "undrain")
+    return _ordered(state, "undrain")
 
 
 def _hosts(state: Any) -> Sequence[dict[str, Any]]:
@@ -141,9 +137,10 @@ def _hosts(state: Any) -> Sequence[dict[str, Any]]:
     return info.get("celery_pecker_observers") or []
 
 
-def _ordered(
-    state: Any, order: Callable[[Database, str], int], act: str
-) -> dict[str, Any]:
+def _ordered(state: Any, act: str) -> dict[str, Any]:
+    from celery_pecker.observers import operations  # noqa: PLC0415  # PostgreSQL's driver
+
+    order = getattr(operations, act)
     nodes = [one["node"] for one in _hosts(state) if one["node"]]
     if not nodes:
         return NO_HOSTS

@@ -169,20 +169,13 @@ def _refuse_ended(bound: Any) -> None:
     if getattr(bound, "closed", False):
         message = "connection is closed: a transaction needs an open one"
         raise NotRecorded(message)
-    if bound.in_transaction() and not _active(bound):
+    goes_on = bound if hasattr(bound, "is_active") else _innermost(bound)
+    if bound.in_transaction() and not getattr(goes_on, "is_active", True):
         message = (
             "the transaction of the connection or session failed before: it can"
             " only be rolled back"
         )
         raise TransactionAborted(message)
-
-
-def _active(bound: Any) -> bool:
-    """Return whether a session or connection can go on in its transaction."""
-    if hasattr(bound, "is_active"):
-        return bool(bound.is_active)
-    transaction = _innermost(bound)
-    return transaction is None or bool(transaction.is_active)
 
 
 @cache

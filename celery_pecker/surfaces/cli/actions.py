@@ -85,7 +85,9 @@ def _wait(context: Context, name: str, due_us: int, id_: str, timeout: float) ->
         if state in BAD or state == "succeeded":
             return state
         left = until - SYSTEM.monotonic()
-        if state == "published" and not _keeps_results(context):
+        unkept = context.app.conf.task_ignore_result
+        unkept = unkept or isinstance(context.app.backend, DisabledBackend)
+        if state == "published" and unkept:
             return state
         if state == "published":
             result = bounded(max(left, LOOK), _result, context, id_, max(left, LOOK))
@@ -100,12 +102,6 @@ def _slot(context: Context, name: str, due_us: int) -> SlotRow | None:
     if detail is None:
         return None
     return next((slot for slot in detail.slots if slot.due_us == due_us), None)
-
-
-def _keeps_results(context: Context) -> bool:
-    return not isinstance(context.app.backend, DisabledBackend) and not bool(
-        context.app.conf.task_ignore_result
-    )
 
 
 def _result(context: Context, id_: str, timeout: float) -> str:

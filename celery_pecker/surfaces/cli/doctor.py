@@ -10,14 +10,11 @@ from functools import partial
 
 from celery_pecker.kernel.declared import refuse_misspelt
 from celery_pecker.surfaces.cli.context import NO, Context
+from celery_pecker.surfaces.cli.now import MARKS
 from celery_pecker.surfaces.findings import broker, hosts, others, packages, postgres
 from celery_pecker.surfaces.findings.model import Grade
 
-MARKS = {
-    Grade.OK: "[green]✓[/] ",
-    Grade.WARN: "[yellow]![/] ",
-    Grade.FAIL: "[bold red]✗[/] ",
-}
+STYLES = {Grade.OK: "green", Grade.WARN: "yellow", Grade.FAIL: "bold red"}
 
 
 @Context.command()
@@ -39,7 +36,8 @@ def doctor(context: Context) -> None:
             findings.append(finding)
             if context.json:
                 continue
-            context.print(MARKS[finding.grade], f"{finding.check}: {finding.text}")
+            mark = f"[{STYLES[finding.grade]}]{MARKS[finding.grade]}[/] "
+            context.print(mark, f"{finding.check}: {finding.text}")
             if finding.advice:
                 context.print("  → ", finding.advice)
     counted = Counter(finding.grade for finding in findings)

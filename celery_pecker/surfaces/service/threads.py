@@ -8,6 +8,7 @@ asked once (`LastAnswer`).
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass
 from typing import Generic, ParamSpec, TypeVar
 
 from celery_pecker.kernel.clock import monotonic
@@ -25,34 +26,26 @@ class Busy(PeckerError):
     """Too many requests at once: this one was not run."""
 
 
+@dataclass
 class Threads:
-    """Run calls on threads of its own; for one event loop.
+    """Run calls on threads of its own; for one event loop."""
 
-    Args:
-        wait: seconds that a call may wait for a thread.
-        threads: how many calls run at once.
-        most: how many calls wait or run at most.
-        refusal: makes the error of a call that is not run.
+    _: KW_ONLY
+    wait: float
+    """Seconds that a call may wait for a thread."""
+    threads: int = THREADS
+    """How many calls run at once."""
+    most: int = MOST
+    """How many calls wait or run at most."""
+    refusal: Callable[[], Exception] = Busy
+    """Makes the error of a call that is not run."""
+    clock: Callable[[], float] = monotonic
+    refused: int = 0
+    """Calls that were not run, since the start."""
+    _in: int = 0
 
-    """
-
-    def __init__(
-        self,
-        *,
-        wait: float,
-        threads: int = THREADS,
-        most: int = MOST,
-        refusal: Callable[[], Exception] = Busy,
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
-        self._pool = ThreadPoolExecutor(threads, "service")
-        self._wait = wait
-        self._refusal = refusal
-        self._most = most
-        self._clock = clock
-        self._in = 0
-        self.refused = 0
-        """Calls that were not run, since the start."""
+    def __post_init__(self) -> None:
+        self._pool = ThreadPoolExecutor(self.threads, "service")
 
     async def run(
         self,
@@ -61,12 +54,12 @@ class Threads:
         **kwargs: Options.kwargs,
     ) -> Answer:
         """Return what the call returns, or raise what it raises, or the refusal."""
-        if self._in >= self._most:
+        if self._in >= self.most:
             self._refuse()
-        came = self._clock()
+        came = self.clock()
 
         def asked() -> Answer:
-            if self._clock() - came > self._wait:
+            if self.clock() - came > self.wait:
                 self._refuse()
             return call(*args, **kwargs)
 
@@ -82,7 +75,7 @@ class Threads:
 
     def _refuse(self) -> None:
         self.refused += 1
-        raise self._refusal()
+        raise self.refusal()
 
 
 class InFlight:
@@ -115,32 +108,23 @@ class InFlight:
         return True
 
 
+@dataclass
 class LastAnswer(Generic[Answer]):
-    """Ask once per interval, however many want to know.
+    """Ask once per interval, however many want to know."""
 
-    Args:
-        ask: asks; what it raises is an answer, too.
-        interval: seconds for which an answer holds, from before it was asked for.
-
-    """
-
-    def __init__(
-        self,
-        ask: Callable[[], Coroutine[object, object, Answer]],
-        *,
-        interval: float,
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
-        self._ask = ask
-        self._interval = interval
-        self._clock = clock
-        self._asked: asyncio.Task[Answer] | None = None
-        self._at = 0.0
+    ask: Callable[[], Coroutine[object, object, Answer]]
+    """Asks; what it raises is an answer, too."""
+    _: KW_ONLY
+    interval: float
+    """Seconds for which an answer holds, from before it was asked for."""
+    clock: Callable[[], float] = monotonic
+    _asked: asyncio.Task[Answer] | None = None
+    _at: float = 0.0
 
     async def get(self) -> Answer:
         """Return what was answered, or raise what was raised."""
-        now, asked = self._clock(), self._asked
-        if asked is None or (asked.done() and now - self._at >= self._interval):
+        now, asked = self.clock(), self._asked
+        if asked is None or (asked.done() and now - self._at >= self.interval):
             self._at = now
-            self._asked = asked = asyncio.create_task(self._ask())
+            self._asked = asked = asyncio.create_task(self.ask())
         return await asyncio.shield(asked)

@@ -187,7 +187,7 @@ def entry(
             "schedule": _schedule(foreign, document.get("schedule")),
             "args": _plain(foreign, "args", document.get("args") or []),
             "kwargs": _plain(foreign, "kwargs", document.get("kwargs") or {}),
-            "options": _options(options),
+            "options": {k: one for k, one in options.items() if one is not None},
             "end": None,
             "start": None,
             "once": False,
@@ -254,10 +254,6 @@ def _plain(foreign: ForeignSchedule, field: str, value: Any) -> Any:
         return text
     foreign.note(f"{field} has the instant {text}: sent as kombu writes it in JSON")
     return {TYPE: "datetime", "__value__": text}
-
-
-def _options(options: dict[str, Any]) -> dict[str, Any]:
-    return {key: one for key, one in options.items() if one is not None}
 
 
 def _datetime(document: Any) -> datetime:
