@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from celery import Celery
 
+from celery_pecker.kernel.adapters.adapter import Flow
 from celery_pecker.kernel.adapters.calls import PerApp, awaited, real
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
@@ -175,8 +176,7 @@ class Observers(PerApp):
             on_parked=refusals.signature("on_parked", on_parked),
             on_moved=refusals.signature("on_moved", on_moved),
         )
-        schema = self.settings.schema
-        return self._calls.run(lambda _: operations.start_flow(schema, one), connection)
+        return self._in(connection, operations.start_flow, one)
 
     astart = awaited(start)
 
@@ -186,17 +186,13 @@ class Observers(PerApp):
         An observer that no host runs is deleted at once. The request stays in the row:
         an observer that moves at this moment ends as well.
         """
-        schema = self.settings.schema
-        return self._calls.run(lambda _: operations.stop_flow(schema, name), connection)
+        return self._in(connection, operations.stop_flow, name)
 
     astop = awaited(stop)
 
     def restart(self, name: str, *, connection: Any = None) -> Answer:
         """End the life of an observer and begin another; a parked one begins again."""
-        schema = self.settings.schema
-        return self._calls.run(
-            lambda _: operations.restart_flow(schema, name), connection
-        )
+        return self._in(connection, operations.restart_flow, name)
 
     arestart = awaited(restart)
 
@@ -250,6 +246,13 @@ class Observers(PerApp):
     def undrain(self, node: str) -> int:
         """Let hosts of this name or id take observers again; return how many."""
         return self._over(lambda database: operations.undrain(database, node))
+
+    def _in(
+        self, connection: Any, flow: Callable[[str, Any], Flow[T]], what: object
+    ) -> T:
+        """Return what a flow answers in the transaction of a connection, or ours."""
+        schema = self.settings.schema
+        return self._calls.run(lambda _: flow(schema, what), connection)
 
     def _seen(self, ask: Callable[[ObserversOverview], T]) -> T:
         return self._over(lambda database: ask(ObserversOverview(database)))

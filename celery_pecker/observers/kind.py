@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from celery_pecker.kernel.adapters.calls import awaited
 from celery_pecker.observers import refusals
@@ -26,31 +26,12 @@ class Options:
     on_moved: str | None
 
 
-class Recording(Protocol):
-    """What observers of all kinds are recorded by: `Observers`."""
-
-    def start(self, *args: Any, **kwargs: Any) -> int:
-        """Record an observer; return its id."""
-        ...
-
-    def stop(self, name: str, *, connection: Any = None) -> Answer:
-        """Ask for its end."""
-        ...
-
-    def restart(self, name: str, *, connection: Any = None) -> Answer:
-        """Ask for a new beginning."""
-        ...
-
-    def status(self, name: str) -> ObserverRow | None:
-        """Return its row."""
-        ...
-
-
 @dataclass(eq=False)
 class Observer:
     """A kind of observer: ``start`` starts one of it under a name of its own."""
 
-    observers: Recording
+    observers: Any
+    """The `Observers` that it was declared on."""
     kind: str
     function: Callable[..., Any]
     options: Options
@@ -70,7 +51,7 @@ class Observer:
         **kwargs: Any,
     ) -> int:
         """Record an observer of this kind; return its id. See `Observers.start`."""
-        return self.observers.start(
+        made: int = self.observers.start(
             self.kind,
             name,
             connection=connection,
@@ -79,20 +60,24 @@ class Observer:
             on_moved=on_moved,
             **self._bound(args, kwargs),
         )
+        return made
 
     astart = awaited(start)
 
     def stop(self, name: str, *, connection: Any = None) -> Answer:
         """Ask for the end of an observer."""
-        return self.observers.stop(name, connection=connection)
+        answer: Answer = self.observers.stop(name, connection=connection)
+        return answer
 
     def restart(self, name: str, *, connection: Any = None) -> Answer:
         """Ask for a new beginning of an observer."""
-        return self.observers.restart(name, connection=connection)
+        answer: Answer = self.observers.restart(name, connection=connection)
+        return answer
 
     def status(self, name: str) -> ObserverRow | None:
         """Return an observer as the table has it."""
-        return self.observers.status(name)
+        row: ObserverRow | None = self.observers.status(name)
+        return row
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         return refusals.bound(self.kind, self.function, args, kwargs)

@@ -5,7 +5,6 @@ and are sent their rows.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from celery_pecker.kernel.adapters import drive
@@ -25,19 +24,8 @@ BEFORE = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """An observer that is to be started, checked."""
-
-    name: str
-    kind: str
-    args: str
-    """As JSON."""
-    weight: int | None = None
-    """None: as its kind was declared by a host."""
-    refuse: bool = False
-    on_parked: str | None = None
-    on_moved: str | None = None
+Start = Mapping[str, Any]
+"""The parameters of the statement that starts an observer, checked."""
 
 
 def checked(  # noqa: PLR0913  # all options of one
@@ -73,15 +61,15 @@ def checked(  # noqa: PLR0913  # all options of one
         weight = known.options.weight if weight is None else weight
         on_parked = on_parked or known.options.on_parked
         on_moved = on_moved or known.options.on_moved
-    return Start(
-        name=name,
-        kind=kind,
-        args=refusals.arguments(name, args),
-        weight=None if weight is None else refusals.weight(kind, weight),
-        refuse=refuse,
-        on_parked=on_parked,
-        on_moved=on_moved,
-    )
+    return {
+        "name": name,
+        "kind": kind,
+        "args": refusals.arguments(name, args),
+        "weight": None if weight is None else refusals.weight(kind, weight),
+        "refuse": refuse,
+        "on_parked": on_parked,
+        "on_moved": on_moved,
+    }
 
 
 def start_flow(schema: str, one: Start) -> Flow[int]:
@@ -92,32 +80,33 @@ def start_flow(schema: str, one: Start) -> Flow[int]:
         NoCapacity: no host has room, and it was to be refused then.
         ObserverRefused: its kind is unknown, or it is heavier than every capacity.
     """
-    asked = Statement.of(schema, "start_observer", **asdict(one))
+    asked = Statement.of(schema, "start_observer", **one)
     [(made, weight, largest, has_room)] = yield asked
+    name, kind = one["name"], one["kind"]
     if made is not None:
         return int(made)
     if weight is None:
         rows = yield Statement.of(schema, "list_observer_kinds")
-        names = ", ".join(repr(kind) for (kind,) in rows)
+        names = ", ".join(repr(known) for (known,) in rows)
         message = (
-            f"kind {one.kind!r} is unknown: no host has declared it; known are"
+            f"kind {kind!r} is unknown: no host has declared it; known are"
             f" {names or 'none'}"
         )
         raise ObserverRefused(message)
     if largest is not None and weight > largest:
         message = (
-            f"observer {one.name!r} has the weight {weight}, and the largest host"
+            f"observer {name!r} has the weight {weight}, and the largest host"
             f" a capacity of {largest}: allowed are 1 to {largest}"
         )
         raise ObserverRefused(message)
     if not has_room:
         message = (
-            f"no host has room for observer {one.name!r} (weight {weight}); start"
+            f"no host has room for observer {name!r} (weight {weight}); start"
             " it with full='wait', or add a host"
         )
         raise NoCapacity(message)
     message = (
-        f"an observer named {one.name!r} is there already; stop it first, or choose"
+        f"an observer named {name!r} is there already; stop it first, or choose"
         " another name"
     )
     raise NameTaken(message)
@@ -149,15 +138,8 @@ def _answered(asking: Statement) -> Flow[Answer]:
 T = TypeVar("T")
 
 
-def start(  # noqa: PLR0913  # all options of one
-    database: Database,
-    kind: str,
-    name: str,
-    args: Mapping[str, Any],
-    *,
-    weight: int | None = None,
-    refuse: bool = False,
-    known: Observer | None = None,
+def start(
+    database: Database, kind: str, name: str, args: Mapping[str, Any], **options: Any
 ) -> int:
     """Record an observer by the name of its kind; return its id.
 
@@ -166,16 +148,14 @@ def start(  # noqa: PLR0913  # all options of one
         kind: as it was declared.
         name: unique among those that are not deleted.
         args: the arguments of the kind's function, by name.
-        weight: None: as its kind was declared.
-        refuse: raise where no host has room, instead of waiting for one.
-        known: the kind, where its code is here; None: a host has declared it.
+        options: as of `checked`.
 
     Raises:
         NameTaken: an observer of this name is there.
         NoCapacity: no host has room, and `refuse` is set.
         ObserverRefused: its kind is unknown, or it is heavier than every capacity.
     """
-    one = checked(kind, name, args, known=known, weight=weight, refuse=refuse)
+    one = checked(kind, name, args, **options)
     return _run(database, start_flow(database.schema, one))
 
 

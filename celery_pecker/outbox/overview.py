@@ -204,11 +204,15 @@ class OutboxOverview:
         for relay in relays:
             for task, rate in relay.rates.items():
                 rates[task] = rates.get(task, 0.0) + rate
-        return summed(
-            by_task(counted, rates),
-            relays,
-            rate=sum(rates.values()),
-            of_all=totals(counted, estimates),
+        tasks, of_all = by_task(counted, rates), totals(counted, estimates)
+        rate = sum(rates.values())
+        return OutboxSummary(
+            **asdict(of_all),
+            oldest=_most(one.oldest for one in tasks),
+            rate=rate,
+            drained_in=drained_in(tasks, of_all.depth, rate),
+            tasks=tasks,
+            relays=[*relays],
         )
 
     def relays(self) -> Sequence[RelayRow]:
@@ -254,24 +258,6 @@ def by_task(counted: Sequence[Counted], rates: Mapping[str, float]) -> list[Task
         for task, mine in parts.items()
     ]
     return sorted(tasks, key=lambda one: (-one.waiting, -one.parked, one.task))
-
-
-def summed(
-    tasks: Sequence[TaskRow],
-    relays: Sequence[RelayRow],
-    *,
-    rate: float,
-    of_all: Totals,
-) -> OutboxSummary:
-    """Return the summary of counts by task."""
-    return OutboxSummary(
-        **asdict(of_all),
-        oldest=_most(one.oldest for one in tasks),
-        rate=rate,
-        drained_in=drained_in(tasks, of_all.depth, rate),
-        tasks=[*tasks],
-        relays=[*relays],
-    )
 
 
 def drained_in(tasks: Iterable[TaskRow], depth: int, rate: float) -> float | None:

@@ -8,7 +8,6 @@ be written whole was never run; an answer that did not come leaves it open.
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -35,14 +34,8 @@ SCRIPT = files(__package__).joinpath("push.lua").read_bytes()
 SHA = hashlib.sha1(SCRIPT, usedforsecurity=False).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a route leads: lists to push to, and keys to expire, in milliseconds."""
-
-    lists: list[str]
-    expiring: dict[str, int]
-
-
+Place = tuple[list[str], dict[str, int]]
+"""Where a route leads: lists to push to, and keys to expire, in milliseconds."""
 Where = tuple[str, str, int]
 """Exchange, routing key and priority of a message."""
 
@@ -94,13 +87,13 @@ class RedisScript:
         places = self._places(where for where, _ in rendered)
         lists: dict[str, list[bytes]] = defaultdict(list)
         for where, text in rendered:
-            for key in places[where].lists:
+            for key in places[where][0]:
                 lists[key].append(text)
         if not lists:
             return 0
         expires = {**(expiring or {})}
-        for place in places.values():
-            expires.update(place.expiring)
+        for _, dying in places.values():
+            expires.update(dying)
         body: list[Any] = [seconds, fingerprint, len(lists)]
         for texts in lists.values():
             body += [len(texts), *texts]
@@ -124,12 +117,13 @@ class RedisScript:
         for where in dict.fromkeys(wanted):
             exchange, routing_key, priority = where
             try:
-                queues = self._queues(exchange, routing_key)
+                # A worker may have bound a new queue.
+                queues = [*channel._lookup(exchange, routing_key)]  # noqa: SLF001 (kombu's rule)
             except self._broker.broken_by as error:
                 raise self._nothing_sent(error) from error
             prefix, key = channel.global_keyprefix, channel._q_for_pri  # noqa: SLF001 (kombu's rule)
             expires = getattr(channel, "_expires", {})  # new in kombu 5.7
-            places[where] = Place(
+            places[where] = (
                 [prefix + key(queue, priority) for queue in queues],
                 {
                     prefix + key(queue, step): expires[queue]
@@ -139,11 +133,6 @@ class RedisScript:
                 },
             )
         return places
-
-    def _queues(self, exchange: str, routing_key: str) -> list[str]:
-        """Return where the exchange leads now; a worker may have bound a new queue."""
-        queues = self._broker.channel._lookup(exchange, routing_key)  # noqa: SLF001 (kombu's rule)
-        return list(queues)
 
     def _run(self, arguments: list[Any]) -> int | bytes:
         """Run the script; return its reply."""

@@ -44,6 +44,8 @@ begin at once. What a core has time for."""
 HISTORY = 10_000
 """Events that are kept in pecker_observer_history: two megabytes."""
 OVERTAKEN = "another life of it has begun"
+PRUNED = 5_000
+"""Rows that go at once, at most."""
 PRUNE_INTERVAL = 60.0
 """Seconds."""
 
@@ -202,7 +204,7 @@ class Host:
         if pulse.notices:
             self.notices()
         self._report()
-        reconnected = self._connections != self.tables.connections
+        reconnected = self._connections != self.tables.database.made
         if reconnected or self._differs or self._looks % SURVEYS == 0:
             self._compare(retakes=pulse.state == "up" and not self._leaving)
         if pulse.orders:
@@ -304,7 +306,7 @@ class Host:
         A failover may lose the newest rows and claims, also behind a pooler, whose
         connections outlive it. One sum is asked for while all is well.
         """
-        self._connections = self.tables.connections
+        self._connections = self.tables.database.made
         lives = [one for one in [*self.lives.by_id.values()] if not one.fenced]
         known = {one.claimed.id: one.claimed.epoch for one in lives}
         self._differs = self.tables.epochs() != sum(known.values())
@@ -365,11 +367,11 @@ class Host:
         """Hand over what is here, a part at a time; return seconds until the next."""
         quick = min(QUICK, self.plan.look)
         if self._drained_at is None:
-            self.tables.drain()
+            self.tables.database.change("drain_observer_node", node=self.node)
             self._drained_at = monotonic()
             return quick
         if self._leaving and not self.lives.by_id:
-            self.tables.leave()
+            self.tables.database.change("end_observer_node", node=self.node)
             self._joined, self._gone = False, True
             self.over()
             return self.plan.look
@@ -398,7 +400,8 @@ class Host:
         now = monotonic()
         if now - self._pruned > PRUNE_INTERVAL:
             self._pruned = now
-            self.tables.prune(self.plan.history)
+            keep = self.plan.history
+            self.tables.database.change("prune_observers", keep=keep, most=PRUNED)
 
 
 def on(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[[], None]], None]:

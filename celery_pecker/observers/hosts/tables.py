@@ -134,18 +134,8 @@ class Tables:
 
     def free(self) -> None:
         """Let what dead hosts held wait for a host."""
-        while True:
-            [(count,)] = self.database.run("free_observers", most=AT_ONCE)
-            if count < AT_ONCE:
-                return
-
-    def drain(self) -> None:
-        """Take nothing more."""
-        self.database.change("drain_observer_node", node=self.node)
-
-    def leave(self) -> None:
-        """Record that the host has ended in good order."""
-        self.database.change("end_observer_node", node=self.node)
+        while self.database.column("free_observers", most=AT_ONCE)[0] >= AT_ONCE:
+            pass
 
     def survey(self) -> placement.Survey:
         """Return how the load lies."""
@@ -172,11 +162,6 @@ class Tables:
             most=min(most, AT_ONCE),
         )
         return self._read({ident: False for ident, _ in rows})
-
-    @property
-    def connections(self) -> int:
-        """How many connections were made so far."""
-        return self.database.made
 
     def epochs(self) -> int:
         """Return the sum of the epochs of what this host holds by the table."""
@@ -244,10 +229,6 @@ class Tables:
     def notice_failed(self, ident: int, error: str) -> None:
         """Keep why a signature was not sent."""
         self.database.change("fail_observer_notice", id=ident, error=_shown(error))
-
-    def prune(self, keep: int) -> None:
-        """Delete what is old, some thousand rows at most."""
-        self.database.change("prune_observers", keep=keep, most=5_000)
 
     def _read(self, moved: Mapping[int, bool]) -> list[Claimed]:
         def claimed(**columns: Any) -> Claimed:

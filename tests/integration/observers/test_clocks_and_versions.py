@@ -65,7 +65,7 @@ def test_one_that_waits_while_the_clock_steps_back_is_taken(desk: Desk) -> None:
     )
     desk.sql(STEPPED)
     assert host.claim(10, 10) == []
-    host.prune(10)
+    host.database.change("prune_observers", keep=10, most=5_000)
     assert [one.name for one in host.claim(10, 10)] == ["new"]
     wait = desk.row("failed").not_before - desk.row("failed").modified_at
     assert 590 < wait.total_seconds() < 610

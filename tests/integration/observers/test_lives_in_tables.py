@@ -148,7 +148,7 @@ def test_a_drain_goes_on_in_the_host_that_takes_over(desk: Desk) -> None:
 def test_a_host_that_ends_has_no_successor_that_drains(desk: Desk) -> None:
     """It drains because it hands over."""
     grown = desk.host("first")
-    grown.drain()
+    grown.database.change("drain_observer_node", node=grown.node)
     assert state(desk, grown) == "draining"
     assert state(desk, desk.host("first", follows=False)) == "up"
 
@@ -296,10 +296,10 @@ def test_what_failed_stays_where_it_is(desk: Desk) -> None:
 def test_a_draining_host_takes_what_it_holds_to_end_it(desk: Desk) -> None:
     """It gave up its trust while it drained; as long as it lives nobody else may."""
     first, second, claimed = pair(desk)
-    first.drain()
+    first.database.change("drain_observer_node", node=first.node)
     [again] = first.retake([], 10)
     assert again.epoch > claimed.epoch
-    first.leave()
+    first.database.change("end_observer_node", node=first.node)
     assert first.retake([], 10) == []
     assert second.retake([], 10) == []
 
@@ -483,7 +483,7 @@ def test_history_is_bounded(desk: Desk) -> None:
     host = desk.host()
     for number in range(20):
         desk.watch.start(f"w{number}")
-    host.prune(5)
+    host.database.change("prune_observers", keep=5, most=5_000)
     kept = [one.name for one in desk.observers.history()]
     assert kept == ["w19", "w18", "w17", "w16", "w15"]
 

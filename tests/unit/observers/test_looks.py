@@ -67,12 +67,13 @@ class Stand:
 
         tables: Any = SimpleNamespace(
             node="one",
-            connections=0,
+            database=SimpleNamespace(
+                made=0, change=lambda *_, **__: self.asked.append("drain")
+            ),
             join=lambda *_, **about: self.joined.append(about["drains"]),
             survey=lambda: Survey((LOAD,), (replace(WAITING, weight=waiting),)),
             claim=self.claim,
             pulse=answer,
-            drain=lambda: self.asked.append("drain"),
             retake=self.retake,
         )
         trust: Any = SimpleNamespace(renew=lambda *_: None, end=lambda: None)

@@ -33,7 +33,7 @@ class Renewals:
 def host(trust: Renewals, pulse: Any) -> Host:
     """Return a host with nothing to run, whose lease is renewed by `pulse`."""
     tables: Any = SimpleNamespace(
-        join=lambda *_, **__: None, pulse=pulse, connections=0
+        join=lambda *_, **__: None, pulse=pulse, database=SimpleNamespace(made=0)
     )
     lives: Any = SimpleNamespace(turned=monotonic(), stuck="", fenced=[], outcomes=[])
     plan = Plan(name="one", pid=1, capacity=1, lease=LEASE, start_rate=1, history=0)
@@ -85,10 +85,8 @@ def test_a_host_that_has_left_does_not_join_once_more() -> None:
     joined: list[object] = []
     made.tables = SimpleNamespace(
         join=lambda *_, **__: joined.append(None),
-        connections=0,
+        database=SimpleNamespace(made=0, change=lambda *_, **__: 1),
         pulse=lambda: UP,
-        drain=lambda: None,
-        leave=lambda: None,
         node="one",
     )
     made.lives.by_id = {}
