@@ -14,6 +14,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import psycopg
+from psycopg import sql
 
 from celery_pecker.kernel.clock import SYSTEM, monotonic, to_us
 from celery_pecker.kernel.database import Database
@@ -49,11 +50,35 @@ SIZE = "select pg_total_relation_size('pecker_figures') / 1e6"
 _chance = random.Random(29)
 
 
-def minute(kinds: str, at_us: int) -> list[FiguresRow]:
+def fill(dsn: str, schema: str, named: Callable[[int], str]) -> None:
+    """Fill a schema with the figures of 30 days of ENTRIES entries, folded."""
+    rows = minute("lwr", 0, named)
+    text = """
+        insert into {}.pecker_figures
+        select step, part, date_bin(step * interval '1 minute', now(), 'epoch')
+            - n * step * interval '1 minute', gen_random_uuid(), figures::jsonb
+        from unnest(%(parts)s::smallint[], %(figures)s::text[]) as row (part, figures),
+            unnest(%(steps)s::smallint[], %(kept)s::integer[]) as tier (step, kept),
+            generate_series(1, kept / step) as n"""
+    given = {
+        "parts": [row.part for row in rows],
+        "figures": [json.dumps(row.figures) for row in rows],
+        "steps": [*STEPS],
+        "kept": [KEPT[step] for step in STEPS],
+    }
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL(text).format(sql.Identifier(schema)), given)
+        named_table = sql.Identifier(schema, "pecker_figures")
+        connection.execute(sql.SQL("vacuum analyze {}").format(named_table))
+
+
+def minute(
+    kinds: str, at_us: int, named: Callable[[int], str] = NAME.format
+) -> list[FiguresRow]:
     """Return what a process counts in a minute in which each entry ran 60 times."""
     figures = Figures()
     for number in range(ENTRIES):
-        subject = "entry " + NAME.format(number)
+        subject = "entry " + named(number)
         for kind in kinds * 60:
             us = int(_chance.lognormvariate(10.0, 0.5))
             figures.add(subject, at_us, f"{kind}{bucket(us)}")

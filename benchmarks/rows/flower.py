@@ -1,4 +1,4 @@
-"""The page of schedules in Flower, with 10,000 entries: how soon is it there?
+"""Pages in Flower, with 10,000 entries and 30 days of history: how soon are they there?
 
 Time from a request to the last byte of its answer, one request after the other, by a
 client on the same machine that keeps its connection. Each request has an address of its
@@ -16,6 +16,7 @@ from functools import partial
 
 import requests
 
+from benchmarks import figures
 from benchmarks.peers.environment import ENVIRONMENT, entry
 from benchmarks.results import Sample
 from benchmarks.run import Run
@@ -37,6 +38,12 @@ ASKED = {
     "its data, one found": f"/schedules/data?search={entry(4711)}",
     "an entry's page": f"/schedules/entry?name={entry(4711)}",
     "an entry's data": f"/schedules/entry/data?name={entry(4711)}",
+    "the history of all, a day": "/history/data?of=entry",
+    "the history of all, 30 days": "/history/data?of=entry&since=30d",
+    "the history of an entry, 30 days": f"/history/data?name={entry(471)}&since=30d",
+    "Now": "/now",
+    "the outbox's data": "/outbox/data",
+    "alarms": "/alarms/data",
     "metrics": "/metrics",
 }
 
@@ -57,6 +64,7 @@ def measure(run: Run) -> Sample:
     dsn, schema = run.servers.dsn, f"bench_{secrets.token_hex(4)}"
     try:
         fill(dsn, schema, ENTRIES)
+        figures.fill(dsn, schema, entry)
         pages = times(run, "benchmarks.schedules.app", schema, ASKED)
     finally:
         drop(dsn, schema)
