@@ -165,7 +165,16 @@ def _act(
     def is_offered(row: JobRow) -> bool:
         return row.leader is None and (row.failed > 0 or not retries)
 
-    return Act(name, label, call, says, asks=asks, states=states, when=is_offered)
+    return Act(
+        name,
+        label,
+        call,
+        says,
+        asks=asks,
+        undo=bool(asks),
+        states=states,
+        when=is_offered,
+    )
 
 
 _OPEN = ("submitted", "planning", "running", "waiting", "starved", "posting")

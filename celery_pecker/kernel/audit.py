@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 LONGEST = 1_000
 """Characters of a subject or an error that are kept."""
+DELAY = 10.0
+"""Seconds for which an act waits where it can be taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,10 @@ class ActRow:
     done_by: str
     surface: str
     state: str
-    """done, failed; unknown: it goes on, or its process died."""
+    """done, failed, waits, undone; unknown: it goes on, or its process died; lapsed: it
+    was due, and for ten minutes nobody did it."""
     error: str
+    """Of one that was undone: by whom."""
 
 
 def acts(
@@ -76,7 +80,42 @@ def recorded_over(
     tables: Tables, app: str, act: str, subject: str, by: str, surface: str
 ) -> Iterator[None]:
     """Record an act over a connection, as part of its transaction if there is one."""
-    number = _begin(tables, app, act=act, subject=subject, by=by, surface=surface)
+    number = begin(tables, app, act=act, subject=subject, by=by, surface=surface)
+    with ending(tables, number, act):
+        yield
+
+
+def begin(
+    tables: Tables,
+    app: str,
+    *,
+    after: float | None = None,
+    asked: str | None = None,
+    **texts: str,
+) -> int:
+    """Record an act that is begun now, or is due after so many seconds.
+
+    Args:
+        tables: what runs the statement.
+        app: whose act it is.
+        after: seconds for which it waits; None: it is done at once.
+        asked: of one that waits what is to be done, for who will do it.
+        texts: act, subject, by, surface.
+
+    Raises:
+        Misconfigured: the schema belongs to another app.
+    """
+    kept = {name: _kept(text) for name, text in texts.items()}
+    rows = tables.run("begin_act", app=app, after=after, asked=asked, **kept)
+    [(number, owner)] = rows
+    if number is None:
+        raise refusals.foreign(tables.schema, owner, app)
+    return int(number)
+
+
+@contextmanager
+def ending(tables: Tables, number: int, act: str) -> Iterator[None]:
+    """Record what comes of an act that was begun."""
     try:
         yield
     except (DatabaseUnavailable, KeyboardInterrupt):
@@ -85,14 +124,6 @@ def recorded_over(
         _end(tables, number, act, f"{type(error).__name__}: {error}")
         raise
     _end(tables, number, act, None)
-
-
-def _begin(tables: Tables, app: str, **texts: str) -> int:
-    kept = {name: _kept(text) for name, text in texts.items()}
-    [(number, owner)] = tables.run("begin_act", app=app, **kept)
-    if number is None:
-        raise refusals.foreign(tables.schema, owner, app)
-    return int(number)
 
 
 def _end(tables: Tables, number: int, act: str, error: str | None) -> None:

@@ -41,6 +41,8 @@ class Which:
     parked: bool | None = None
     attempts_from: int = 0
     """With so many attempts or more."""
+    until: datetime | None = None
+    """Recorded by then, aware."""
     all_rows: bool = False
     """Named explicitly where nothing else is."""
 
@@ -59,6 +61,7 @@ class Which:
             "tasks": None if self.tasks is None else [*self.tasks],
             "parked": self.parked,
             "attempts_from": self.attempts_from,
+            "until": self.until,
         }
 
 

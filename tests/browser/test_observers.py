@@ -69,15 +69,13 @@ def test_one_is_searched_and_its_life_is_drawn(page: Screen) -> None:
 def test_a_parked_one_is_restarted_and_another_stopped(
     page: Screen, shared_dsn: str
 ) -> None:
-    """What cannot be taken back is asked for first: a dialog says what is lost."""
+    """What cannot be taken back waits for ten seconds, beside what undoes it."""
     page.find("[data-key=bad] [data-act=restart]").click()
     page.until(lambda: page.text("#total-parked") == "0", "none is parked")
     stop = "[data-key=wait] [data-act=stop]"
     page.find(stop).click()
-    page.answer("")
+    page.until(lambda: page.all("#pecker-waiting button"), "it can be undone")
     assert statuses(shared_dsn)["wait"] == "created"
-    page.find(stop).click()
-    page.answer("yes")
     page.until(lambda: statuses(shared_dsn)["wait"] == "deleted", "it is deleted")
     page.until(lambda: rows(page) == 4, "it is gone")
 

@@ -59,7 +59,7 @@ def test_a_task_is_chosen_and_the_address_keeps_it(page: Screen) -> None:
 def test_a_parked_message_is_retried_and_another_dropped(
     page: Screen, shared_dsn: str
 ) -> None:
-    """What cannot be taken back is asked for first: a dialog says what is lost."""
+    """What cannot be taken back waits for ten seconds, beside what undoes it."""
     page.find("#filter-parked").click()
     rows = "#messages tbody tr"
     page.until(lambda: len(page.all(rows)) == 2, "two parked")
@@ -67,11 +67,13 @@ def test_a_parked_message_is_retried_and_another_dropped(
     page.find(f"{rows} [data-act=retry]").click()
     page.until(lambda: len(page.all(rows)) == 1, "one is retried")
     drop = f"{rows} [data-act=drop]"
+    undo = "#pecker-waiting li:first-child button"
     page.find(drop).click()
-    page.answer("")
+    page.until(lambda: " in " in page.text("#pecker-waiting"), "it waits")
+    page.find(undo).click()
+    page.until(lambda: ": undone " in page.text("#pecker-waiting"), "it is undone")
     assert states(shared_dsn)[STRANGE] == 2
     page.find(drop).click()
-    page.answer("yes")
     page.until(lambda: states(shared_dsn).get(STRANGE) == 1, "the row is gone")
     page.until(lambda: not page.all(rows), "the list is empty")
 
@@ -97,6 +99,13 @@ def test_a_double_click_destroys_nothing(page: Screen, shared_dsn: str) -> None:
     before = states(shared_dsn)
     actions = ActionChains(page.driver)
     actions.double_click(page.find(f"{rows} [data-act=drop]")).perform()
+    page.until(lambda: page.all("#pecker-waiting button"), "it waits")
+    for undo in page.all("#pecker-waiting button"):
+        undo.click()
+    for box in page.all(f"{rows} .pecker-tick input")[:2]:
+        box.click()
+    page.until(lambda: page.all(".pecker-bulk [data-act=drop]"), "two are chosen")
+    page.find(".pecker-bulk [data-act=drop]").click()
     page.driver.execute_script(
         "document.querySelector('#pecker-confirm [value=yes]').dispatchEvent("
         "new MouseEvent('click', {detail: 1, bubbles: true, cancelable: true}))"
@@ -124,8 +133,8 @@ def test_ticked_messages_are_dropped_together(page: Screen, shared_dsn: str) -> 
     page.until(lambda: page.text("#pecker-question") == "Drop 2 messages?", "it asks")
     assert "proj.bill, proj.bill." in page.text("#pecker-confirm p")
     page.answer("yes")
+    page.until(lambda: "outbox drop " in page.text("#pecker-message"), "it says so")
     page.until(lambda: states(shared_dsn)["proj.bill"] == 1, "two are dropped")
-    page.until(lambda: "2 messages: " in page.text("#pecker-message"), "it says so")
     page.until(lambda: not page.find(".pecker-bulk").is_displayed(), "none is chosen")
 
 

@@ -101,7 +101,6 @@ def test_a_schedule_is_added_previewed_changed_and_removed(
     screen.find("#edit").click()
     screen.until(lambda: screen.find("#remove"), "its form is open")
     screen.find("#remove").click()
-    screen.answer("yes")
     screen.until(screen.names, "the list is drawn")
     screen.until(lambda: "Removed" in screen.row(STRANGE).text, "it is removed")
 

@@ -15,6 +15,7 @@ for update skip locked
 and (%(ids)s::bigint[] is null or o.id = any (%(ids)s::bigint[]))
 and (%(tasks)s::text[] is null or o.task = any (%(tasks)s::text[]))
 and (%(parked)s::boolean is null or (o.parked_at is not null) = %(parked)s)
+and (%(until)s::timestamptz is null or o.created_at <= %(until)s)
 
 /* celery_pecker:claim_outbox_pushes */
 -- Rows of mode 1 that are due: a message is sent for each. The claim moves due_at, so

@@ -182,7 +182,7 @@ EDIT = Page(
     read=read,
     forms={
         "save": Form(does=save),
-        "remove": Form(does=remove),
+        "remove": Form(does=remove, undo=True),
         "preview": Form(does=preview, writes=False),
     },
     under="schedules",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from celery import Celery
 
@@ -67,6 +67,24 @@ Fields = Mapping[str, str]
 """What was typed into a form, by the names of its fields."""
 
 
+class Asked(NamedTuple):
+    """What is to be done, to what, and by whom."""
+
+    act: str
+    names: Names
+    query: Query
+    by: str
+    fields: Fields
+
+    @property
+    def subject(self) -> str:
+        """Return what it is done to: names, or what has chosen the rows."""
+        if self.names is not None:
+            return ", ".join(self.names)
+        chosen = (f"{key} {self.query[key]}" for key in sorted(self.query))
+        return "all " + ", ".join(chosen)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
     """Something that can be done with what was typed into a form of a page."""
@@ -76,6 +94,8 @@ class Form:
     `Refused` for what is not accepted."""
     writes: bool = True
     """Whether it changes anything: a preview does not."""
+    undo: bool = False
+    """Whether it may wait for some seconds, in which it can be taken back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +141,26 @@ class Page:
         " database go on."
     )
     """The text below the reason."""
+
+    def act_name(self, act: str) -> str:
+        """Return what the audit calls an act: ``outbox drop``."""
+        return f"{self.under or self.name} {act}"
+
+    @property
+    def waiting(self) -> set[str]:
+        """The acts that may wait for some seconds, in which they can be taken back."""
+        acts = self.view.acts if self.view else {}
+        of_rows = {name for name, (act, _) in acts.items() if act.undo}
+        return of_rows | {name for name, form in self.forms.items() if form.undo}
+
+    def do(self, source: Source, asked: Asked) -> dict[str, Any]:
+        """Do something that one of its forms or its view has; return what is said."""
+        act, names, query, by, fields = asked
+        if (form := self.forms.get(act)) is not None:
+            return form.does(source, ", ".join(names or ()), by, fields)
+        done = self.does[act](source, names, query, by, fields.get("typed", ""))
+        message = " ".join([*done.said, *done.refused])
+        return {"message": message, "refused": len(done.refused)}
 
     @property
     def tornado(self) -> str:

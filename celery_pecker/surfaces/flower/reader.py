@@ -6,6 +6,7 @@ answer, or with the error that the page shows.
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -17,9 +18,12 @@ from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.surfaces.flower import waiting
 from celery_pecker.surfaces.flower.pages import PLACE, Page, Query, Source
 from celery_pecker.surfaces.flower.upcoming import Upcoming
 from celery_pecker.surfaces.service.threads import Threads
+
+logger = logging.getLogger(__name__)
 
 FRESH = 1.0
 """Seconds for which an answer is used again, for other browsers too."""
@@ -128,6 +132,7 @@ class Reader:
         self._opening = threading.Lock()
         self._opened: dict[str, Any] = {}
         self._recent: dict[_Key, _Recent] = {}
+        self._waiting: set[asyncio.Future[None]] = set()
 
     async def read(self, page: Page, query: Query) -> dict[str, Any] | None:
         """Return what a page shows; asked once a second, however many look at it."""
@@ -153,8 +158,12 @@ class Reader:
             lane, places = self._lane(page, query)
         except UnknownDatabase:
             return None
-        data = await lane.read(lambda source: page.read(source, query))
-        return None if data is None else {**data, **places}
+
+        def reading(source: Source) -> dict[str, Any] | None:
+            data = page.read(source, query)
+            return data and {**data, **waiting.shown(source), **places}
+
+        return await lane.read(reading)
 
     def _begin(
         self,
@@ -201,6 +210,23 @@ class Reader:
             return await lane.write(call)
         finally:
             self._recent.clear()  # the next request shows the change
+
+    def carry_out(self, page: Page, query: Query, *, after: float = 0.0) -> None:
+        """Have what is due in the page's database done, after so many seconds."""
+        lane, _ = self._lane(page, query)
+
+        async def carry_out() -> None:
+            await asyncio.sleep(after)
+            try:
+                await lane.write(waiting.carry_out)
+            except PeckerError as error:  # the next page that is read tries it again
+                logger.warning("pecker: what is due is not done: %s", error)
+            finally:
+                self._recent.clear()
+
+        task = asyncio.ensure_future(carry_out())
+        self._waiting.add(task)  # or it might be collected
+        task.add_done_callback(self._waiting.discard)
 
     def _lane(self, page: Page, query: Query) -> tuple[Lane, dict[str, Any]]:
         """Return the lane that an address has chosen, and what the page says of it.

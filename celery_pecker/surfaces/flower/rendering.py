@@ -40,7 +40,7 @@ OF_COLUMNS = (
     *("key", "label", "kind", "number", "width", "notes", "hint", "chooses", "opens"),
     *("alert", "order", "link"),
 )
-OF_ACTS = ("name", "label", "asks", "types", "usual")
+OF_ACTS = ("name", "label", "asks", "types", "usual", "undo")
 OF_TABLES = (
     *("name", "title", "key", "states", "means", "empty", "paged", "order", "nouns"),
     *("by_hand",),

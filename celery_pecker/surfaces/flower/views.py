@@ -8,7 +8,8 @@ import json
 import logging
 import os
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
@@ -16,7 +17,7 @@ from flower.utils import strtobool
 from flower.views import BaseHandler
 from tornado.web import HTTPError, RequestHandler, authenticated
 
-from celery_pecker.kernel.audit import recorded
+from celery_pecker.kernel.audit import DELAY, recorded
 from celery_pecker.kernel.errors import (
     BrokerUnavailable,
     DatabaseUnavailable,
@@ -25,13 +26,13 @@ from celery_pecker.kernel.errors import (
     PeckerError,
     SchemaOutdated,
 )
+from celery_pecker.surfaces.flower import waiting
 from celery_pecker.surfaces.flower.loader import OURS
 from celery_pecker.surfaces.flower.pages import (
     HOSTS,
     PLACE,
     READ_ONLY,
-    Fields,
-    Names,
+    Asked,
     Page,
     Query,
     Refused,
@@ -42,6 +43,7 @@ from celery_pecker.surfaces.flower.reader import Reader, TooManyWaiting
 from celery_pecker.surfaces.flower.rendering import described
 from celery_pecker.surfaces.flower.schedules import SCHEDULES
 from celery_pecker.surfaces.flower.static_files import version_of
+from celery_pecker.surfaces.flower.waiting import UNDO
 
 LOCAL = ("localhost", "ip6-localhost")
 FOREIGN = (
@@ -166,8 +168,14 @@ class View(OwnOrigin):
         )
 
     async def read(self) -> dict[str, Any] | None:
-        """Return what the page shows."""
-        return await self.reader.read(self.page, self.query)
+        """Return what the page shows; what is due by then is done, if it may be here.
+
+        It was asked of a Flower that has ended since.
+        """
+        data = await self.reader.read(self.page, self.query)
+        if data and not self.refusal and waiting.due(data):
+            self.reader.carry_out(self.page, self.query)
+        return data
 
 
 class PageView(View):
@@ -281,11 +289,13 @@ class ActView(ScriptView):
         if self.refusal:
             answer(self, 403, error=self.refusal)
             return
-        names, act, fields = self.asked()
-        name = "" if names is None else ", ".join(names)
-        form = self.page.forms.get(act)
+        asked, later = self.asked()
+        form = self.page.forms.get(asked.act)
+        writes = form is None or form.writes
         try:
-            reply = await self.do(act, names, name, fields)
+            reply = await self.reader.act(
+                self.page, asked.query, self.does(asked, writes, later), writes=writes
+            )
         except TooManyWaiting as error:
             answer(self, 503, error=f"Not done: {error}")
         except InvalidField as error:
@@ -298,52 +308,56 @@ class ActView(ScriptView):
             unknown = isinstance(error, LookupError)
             answer(self, 404 if unknown else 409, error=str(error))
         else:
-            if form is None or form.writes:
-                logger.info("pecker: %s asked: %s %r", self.user, act, name)
+            if writes:
+                what = (asked.act, asked.subject)
+                logger.info("pecker: %s asked: %s %r", asked.by, *what)
+            if later:
+                self.reader.carry_out(self.page, asked.query, after=DELAY)
             answer(self, 200, **reply)
 
-    async def do(
-        self, act: str, names: Names, name: str, fields: Fields
-    ) -> dict[str, Any]:
-        """Do something that the page, one of its forms, or its view has."""
-        page, query, user = self.page, self.query, self.user
-        form = page.forms.get(act)
-        writes = form is None or form.writes
+    def does(
+        self, asked: Asked, writes: bool, later: bool
+    ) -> Callable[[Source], dict[str, Any]]:
+        """Return what does it, has it done later, or takes such an act back."""
+        if asked.act == UNDO:
+            return partial(waiting.undo, asked=asked)
+        page = self.page
+        if later:
+            return partial(waiting.ask, page=page, asked=asked)
 
-        def does(source: Source) -> dict[str, Any]:
-            if form is not None:
-                return form.does(source, name, user, fields)
-            done = page.does[act](source, names, query, user, fields.get("typed", ""))
-            message = " ".join([*done.said, *done.refused])
-            return {"message": message, "refused": len(done.refused)}
+        def call(source: Source) -> dict[str, Any]:
+            if not writes:
+                return page.do(source, asked)
+            told = (page.act_name(asked.act), asked.subject)
+            with recorded(source.settings, *told, by=asked.by, surface="Flower"):
+                return page.do(source, asked)
 
-        def recorded_does(source: Source) -> dict[str, Any]:
-            told = (f"{page.under or page.name} {act}", subject_of(names, query))
-            with recorded(source.settings, *told, by=user, surface="Flower"):
-                return does(source)
+        return call
 
-        call = recorded_does if writes else does
-        return await self.reader.act(page, query, call, writes=writes)
-
-    def asked(self) -> tuple[Names, str, Fields]:
-        """Return names, what to do with them, and the fields of a form; or refuse."""
+    def asked(self) -> tuple[Asked, bool]:
+        """Return what is to be done, and whether it is to wait; or refuse."""
         if len(self.request.body) > LARGEST:
             raise HTTPError(413, f"Send at most {LARGEST} bytes.")
         try:
             body = json.loads(self.request.body)
             act, fields, every = body["act"], body.get("fields", {}), body.get("every")
+            later = body.get("later") is True
             names = None if every is True else body.get("names") or [body["name"]]
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             names = act = fields = [None]
+            later = False
         acts = [*self.page.does, *self.page.forms]
-        known = isinstance(act, str) and act in acts
+        known = isinstance(act, str) and act in (*acts, UNDO)
         # A form is of one row.
         if not known or not are_texts([""] if names is None else names):
             allowed = ", ".join(acts) or "nothing"
             raise HTTPError(400, f"Send JSON with 'name' and 'act', one of: {allowed}.")
         if not isinstance(fields, dict) or not are_texts([*fields.values()]):
             raise HTTPError(400, "Send 'fields' as an object of texts.")
-        return names, act, fields
+        if later and act not in self.page.waiting:
+            allowed = ", ".join(sorted(self.page.waiting)) or "none of this page"
+            raise HTTPError(400, f"{act} cannot wait; allowed are: {allowed}.")
+        return Asked(act, names, self.query, self.user, fields), later
 
 
 def are_texts(values: object) -> bool:
@@ -356,13 +370,6 @@ def answer(view: View, status: int, **fields: Any) -> None:
     view.set_status(status)
     view.set_header("Content-Type", "application/json; charset=UTF-8")
     view.finish(json.dumps(fields, separators=(",", ":")))
-
-
-def subject_of(names: Names, query: Mapping[str, str]) -> str:
-    """Return what an act is done to: names, or what has chosen the rows."""
-    if names is not None:
-        return ", ".join(names)
-    return "all " + ", ".join(f"{key} {query[key]}" for key in sorted(query))
 
 
 def embedded(data: Mapping[str, Any]) -> str:

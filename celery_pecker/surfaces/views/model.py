@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
+from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 from celery_pecker.surfaces.views.phrases import count, plural
 
@@ -14,6 +16,7 @@ Query = Mapping[str, str]
 """What chooses rows: the values of filters by their keys."""
 
 
+US_DIGITS = 17
 DIGITS = 6
 """Of a page's number, at most: Python refuses to read thousands."""
 
@@ -22,6 +25,15 @@ def number(text: str, digits: int = DIGITS) -> int | None:
     """Return a whole number of an address; None: there is none."""
     sign, plain = ("-", text[1:digits]) if text.startswith("-") else ("", text[:digits])
     return int(sign + plain) if plain.isascii() and plain.isdigit() else None
+
+
+def until(query: Query) -> datetime | None:
+    """Return by when rows must have been there: one that waited is done to no others.
+
+    It is that of all rows that match, whose address had the instant in microseconds.
+    """
+    us = number(query.get("until", ""), US_DIGITS)
+    return None if us is None else from_us(us)
 
 
 def skipped(query: Query, rows: int) -> int:
@@ -103,6 +115,9 @@ class Act:
     """What was done, to {what}; by the answer, or with {answer} in it."""
     asks: str = ""
     """What a dialog says before it: where it cannot be taken back."""
+    undo: bool = False
+    """Whether a page has it wait for some seconds, in which it can be taken back; then
+    it asks only where it is done to several rows."""
     types: str = ""
     """What is typed into the dialog, as its label; empty: nothing."""
     usual: str = ""

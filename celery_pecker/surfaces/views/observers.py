@@ -39,6 +39,7 @@ from celery_pecker.surfaces.views.model import (
     Tone,
     View,
     skipped,
+    until,
 )
 from celery_pecker.surfaces.views.phrases import count, duration, plural
 
@@ -270,6 +271,8 @@ def _act(
         overview, which = ObserversOverview(database), _which(query)
         total = overview.page(which, limit=1).total
         rows = overview.page(which, limit=total).rows
+        last = until(query)
+        rows = [one for one in rows if last is None or one.created_at <= last]
         keys = [one.name for one in rows if one.place in states]
         return sum(does(database, key) in says for key in keys)
 
@@ -279,6 +282,7 @@ def _act(
         call,
         says,
         asks=asks,
+        undo=bool(asks),
         states=states,
         every=None if isinstance(says, str) else every,
     )

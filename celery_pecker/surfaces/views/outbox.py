@@ -31,6 +31,7 @@ from celery_pecker.surfaces.views.model import (
     Shown,
     Table,
     View,
+    until,
 )
 from celery_pecker.surfaces.views.phrases import count, duration, plural, rate
 
@@ -177,6 +178,7 @@ def _which(query: Query) -> Which:
     return Which(
         tasks=[task] if task else None,
         parked=True if parked else None,
+        until=until(query),
         all_rows=not task and not parked,
     )
 
@@ -214,7 +216,14 @@ def _act(
         return does(database, _which(query), user)
 
     return Act(
-        name, name.capitalize(), call, says, asks=asks, every=every, states=states
+        name,
+        name.capitalize(),
+        call,
+        says,
+        asks=asks,
+        undo=bool(asks),
+        every=every,
+        states=states,
     )
 
 

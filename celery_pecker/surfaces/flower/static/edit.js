@@ -197,14 +197,7 @@
     for (const button of document.querySelectorAll("#remove")) {
         button.addEventListener("click", async () => {
             if (closed()) { pecker.say(closed(), true); return; }
-            if (!await pecker.confirm(`Remove ${name}?`, "It is sent no more. Its history is kept for a day.", "Remove")) { return; }
-            try {
-                const reply = await pecker.send("remove", name, {version: base});
-                pecker.say(reply.message);
-                location.assign(root.dataset.schedules);
-            } catch (error) {
-                refused(error);
-            }
+            if (await pecker.act("remove", name, "", {version: base}, true)) { location.assign(root.dataset.schedules); }
         });
     }
 

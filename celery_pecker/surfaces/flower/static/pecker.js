@@ -6,7 +6,7 @@ window.pecker = (function () {
     const EVERY = 2000;          // milliseconds between two questions
     const REQUEST_TIMEOUT = 10000;      // and until one is given up
     const zone = known(root.dataset.zone);
-    let serverUs = 0, heardAt = 0;
+    let serverUs = 0, heardAt = 0, refresh = () => {};
 
     function known(name) {
         try {
@@ -144,6 +144,8 @@ window.pecker = (function () {
         text(live, "Live");
         attribute(live, "title", "As of " + iso(data.now));
         root.classList.remove("pecker-stale");
+        waiting = data.waiting || [];
+        drawWaiting();
     }
 
     function deaf(why) {
@@ -197,6 +199,7 @@ window.pecker = (function () {
             show(first);
         }
         timer = setTimeout(ask, EVERY);
+        refresh = ask;
         return ask;
     }
 
@@ -210,24 +213,44 @@ window.pecker = (function () {
     }
 
     // The reply to something done, with what was typed into a form; a refusal is thrown, with its reply.
-    function send(what, rows, fields, where) {
+    function send(what, rows, fields, where, later) {
         return question(root.dataset.url + "/act" + (where || ""), {
-            method: "POST", body: JSON.stringify({act: what, ...(typeof rows === "string" ? {name: rows} : rows), fields}),
+            method: "POST", body: JSON.stringify({act: what, ...(typeof rows === "string" ? {name: rows} : rows), fields, later}),
             headers: {"Content-Type": "application/json", "X-XSRFToken": root.dataset.token}});
     }
 
     // `rows`: a name, or {names: […]}, or {every: true}.
-    async function act(what, rows, where, fields) {
+    async function act(what, rows, where, fields, later) {
         try {
             if (root.dataset.refusal) { throw new Error(root.dataset.refusal); }
-            const reply = await send(what, rows, fields, where);
+            const reply = await send(what, rows, fields, where, later);
             say(reply.message, reply.refused > 0);
+            refresh();
             return true;
         } catch (error) {
             say(error.message, true);
             return false;
         }
     }
+
+    // Acts that wait, each with its last seconds and what takes it back; then what came of it.
+    let waits = new Map(), waiting = [];
+
+    function newWait({id}) {
+        const words = el("span"), undo = el("button", {type: "button", class: "pecker-act pecker-wide"}, "Undo");
+        undo.addEventListener("click", () => act("undo", id, location.search));
+        return {row: el("li", {"data-id": id}, words, undo), words, undo};
+    }
+
+    function drawWaiting() {
+        waits = rows(document.getElementById("pecker-waiting"), waits, waiting, "id", newWait, ({words, undo}, one) => {
+            const left = one.due_us - now(), state = one.state === "unknown" ? "begun" : one.state;
+            text(words, one.words + (state !== "waits" ? `: ${state} ${one.error}` : left < -5e6 ? `: due ${ago(-left)}` : " " + ahead(left)));
+            undo.hidden = state !== "waits" || Boolean(root.dataset.refusal);
+        });
+    }
+
+    setInterval(drawWaiting, 500);
 
     // Asks before what cannot be taken back, and for what is `typed`, which is the answer with the
     // fields of an act; null: it is not meant. Escape and Cancel say no.

@@ -125,8 +125,7 @@ pecker.view = (function () {
         const asks = (why || act.types) && !refusal;
         const meant = !asks || await pecker.confirm(`${act.label} ${words}?`, why, act.label, act.types, act.usual);
         if (!meant) { return; }
-        await pecker.act(act.name, rows, "?" + query(), act.types ? meant : undefined);
-        ask();
+        await pecker.act(act.name, rows, "?" + query(), act.types ? meant : undefined, act.undo);
     }
 
     const ICONS = {
@@ -152,7 +151,7 @@ pecker.view = (function () {
 
     // The buttons of a row, and what shows those that it offers.
     function newActs(spec, key, words) {
-        const buttons = spec.acts.map(act => actButton(act, `${act.label} ${words}`, () => does(act, key, words, act.asks)));
+        const buttons = spec.acts.map(act => actButton(act, `${act.label} ${words}`, () => does(act, key, words, act.undo ? "" : act.asks)));
         return [buttons, row => {
             const focused = buttons.includes(document.activeElement) ? document.activeElement : null;
             const offered = made => row.acts.includes(made.dataset.act), next = buttons.find(made => made.hidden && offered(made));
