@@ -178,6 +178,10 @@ def judge(
     return tuple(sorted(rows, key=lambda one: (ORDER[one.state], one.name)))
 
 
+SUMMED = ("held", "held_bytes", "parked", "admitted", "would_hold")
+"""Fields of a database that are sums over its workers."""
+
+
 def _status(
     name: str,
     view: View,
@@ -207,12 +211,8 @@ def _status(
         used=used,
         factor=factor,
         shadow=bool(limit and limit.shadow),
-        held=held,
-        held_bytes=sum(worker.held_bytes for worker in workers),
-        parked=sum(worker.parked for worker in workers),
-        admitted=sum(worker.admitted for worker in workers),
-        would_hold=sum(worker.would_hold for worker in workers),
         oldest=oldest,
+        **{one: sum(getattr(worker, one) for worker in workers) for one in SUMMED},
         rate=_total(rates, [(name, worker.id) for worker in workers]),
         would_rate=_total(rates, [("would", name, worker.id) for worker in workers]),
         workers=workers,
@@ -299,20 +299,18 @@ def _notes(
         yield f"{workers} with another limit than in these settings: {named}"
 
 
+REPORTED = (*SUMMED, "oldest", "dropped")
+"""Fields of a worker that are as it reported them."""
+
+
 def _workers(name: str, view: View, rates: Rates | None) -> tuple[Worker, ...]:
     rows = [
         Worker(
             id=key,
             name=holder.name,
             share=holder.share,
-            held=holder.holding.held,
-            held_bytes=holder.holding.held_bytes,
-            parked=holder.holding.parked,
-            dropped=holder.holding.dropped,
-            admitted=holder.holding.admitted,
-            would_hold=holder.holding.would_hold,
-            oldest=holder.holding.oldest,
             rate=None if rates is None else rates.get((name, key)),
+            **{one: getattr(holder.holding, one) for one in REPORTED},
         )
         for key, holder in view.holders.items()
     ]

@@ -13,8 +13,7 @@ A run that is larger than a second of a fair share needs one: its worker asks th
 """
 
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import sqrt
 
 from throttle.admission.costs import Cost, Expected, UnderWay
@@ -94,23 +93,17 @@ OVER = UnderWay(NONE_EXPECTED, 0.0, NOTHING, 0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """One database as this worker sees it: for people."""
+    """One database as this worker sees it, beside its `Holding`: for people."""
 
     share: float
     """Its part of the limit, by the last answer."""
-    rate: float
-    """Operations per second that it goes by now."""
     own: Amount
     """What it did within the last second."""
     expected: Amount
     """Return what it let in and has not seen yet."""
     policy: Policy | None
     """The one in force, because the store is away; None: it is not."""
-    admitted: int
-    would_hold: int
     seen: Seen | None
-    tenants: Mapping[str, int] = field(default_factory=dict)
-    """Admitted since the start, of up to 1,000 tenants."""
 
 
 class Account:
@@ -348,16 +341,12 @@ class Account:
         return MORE * (use + waiting)
 
     def state(self, now: float) -> State:
-        """Return all of it."""
+        """Return what it goes by, beside what it reports."""
         self.refill(now)
         return State(
             share=self.share,
-            rate=self.operations.rate,
             own=self.own(now),
             expected=self.expected,
             policy=self.policy(now),
-            admitted=self.admitted,
-            would_hold=self.would_hold,
             seen=self.seen,
-            tenants=dict(self.tenants),
         )

@@ -158,11 +158,6 @@ class Accounts:
 
     # What it says
 
-    def demand(self, database: str) -> float:
-        """Return how much of the limit it could use now; may be above 1."""
-        with self._lock:
-            return self._account(database).demand(self._clock())
-
     def remaining(self, database: str) -> float:
         """Return the operations that could come in now."""
         account = self._account(database)

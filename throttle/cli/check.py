@@ -2,7 +2,6 @@
 
 import json as jsons
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -22,17 +21,6 @@ from throttle.settings import Settings
 from throttle.worker.starting import check_tasks
 
 MARKS = {"ok": ("✓", "green"), "fail": ("✗", "bold red"), "unknown": ("?", "yellow")}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that was looked at."""
-
-    what: str
-    verdict: str
-    """``ok``, ``fail``, or ``unknown``: a server gave no answer."""
-    message: str
-    more: tuple[str, ...] = ()
 
 
 @click.command(cls=CeleryCommand)
@@ -69,7 +57,7 @@ def check(
         if not context.print_json(findings):
             for finding in findings:
                 _print(context, finding)
-        verdicts = {finding.verdict for finding in findings}
+        verdicts = {finding["verdict"] for finding in findings}
         if "fail" in verdicts:
             context.leave(NO)
         if "unknown" in verdicts:
@@ -88,14 +76,17 @@ def _parsed(option: str, text: str, kind: type) -> Any:
     return value
 
 
-def _looked_at(what: str, look: Callable[[], Sequence[str]]) -> Finding:
-    """Return what a look told, the first line before the others, or raised."""
+def _looked_at(what: str, look: Callable[[], Sequence[str]]) -> dict[str, Any]:
+    """Return what a look told, the first line before the others, or raised.
+
+    Its verdict is ``ok``, ``fail``, or ``unknown``: a server gave no answer.
+    """
     try:
         (message, *more), verdict = look(), "ok"
     except ThrottleError as error:
         away = isinstance(error, StoreUnavailable)
         message, more, verdict = str(error), [], "unknown" if away else "fail"
-    return Finding(what=what, verdict=verdict, message=message, more=tuple(more))
+    return {"what": what, "verdict": verdict, "message": message, "more": more}
 
 
 def _limits(settings: Settings) -> Sequence[str]:
@@ -176,9 +167,9 @@ def _task(
     return [f"{name} goes to {target.database!r}{tenant}"]
 
 
-def _print(context: Context, finding: Finding) -> None:
-    mark, style = MARKS[finding.verdict]
-    line = Text.assemble((f"{mark} ", style), (f"{finding.what}: ", "bold"))
-    context.console.print(line + Text(visible(finding.message)))
-    for one in finding.more:
+def _print(context: Context, found: dict[str, Any]) -> None:
+    mark, style = MARKS[found["verdict"]]
+    line = Text.assemble((f"{mark} ", style), (f"{found['what']}: ", "bold"))
+    context.console.print(line + Text(visible(found["message"])))
+    for one in found["more"]:
         context.console.print(Text(f"    {visible(one)}"))

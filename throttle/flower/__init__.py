@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from celery import Celery
 
@@ -62,13 +62,8 @@ MOST = 40
 """Databases whose last minutes are kept: those that need a look come first."""
 
 
-class Point(NamedTuple):
-    """One look at one database."""
-
-    traffic: float
-    limit: float
-    """In force; 0: none."""
-    held: int
+Look = Mapping[str, Sequence[int]]
+"""One look: of each database traffic, limit in force (0: none) and tasks held."""
 
 
 @dataclass(eq=False, repr=False)
@@ -86,7 +81,7 @@ class RecentLooks:
         self._asked = self.clock()
         self._looked = self.clock()
         self._picture: Picture | None = None
-        self._past: deque[Mapping[str, Point] | None] = deque(maxlen=KEPT)
+        self._past: deque[Look | None] = deque(maxlen=KEPT)
 
     def picture(self) -> Picture:
         """Return what was read last; the first request waits for it, in bounded time.
@@ -109,7 +104,7 @@ class RecentLooks:
             return replace(picture, away="it does not answer", since=age)
         return picture
 
-    def past(self) -> Sequence[Mapping[str, Point] | None]:
+    def past(self) -> Sequence[Look | None]:
         """Return the looks of the last minutes, one a second; None: no answer."""
         with self._change:
             return tuple(self._past)
@@ -141,12 +136,8 @@ class RecentLooks:
     def _look(self, sampler: Sampler) -> float:
         picture = sampler.sample()
         points = {
-            status.name: Point(
-                status.traffic.operations,
-                status.in_force,
-                status.held,
-            )
-            for status in picture.databases[:MOST]
+            one.name: [round(one.traffic.operations), round(one.in_force), one.held]
+            for one in picture.databases[:MOST]
         }
         with self._change:
             self._picture, self._looked = picture, self.clock()
@@ -223,11 +214,8 @@ def read(mine: Source, query: Query) -> Shown:
     )
 
 
-def database(
-    status: Status, past: Sequence[Mapping[str, Point] | None]
-) -> dict[str, Any]:
+def database(status: Status, past: Sequence[Look | None]) -> dict[str, Any]:
     """Return a database as JSON has it."""
-    points = [None if one is None else one.get(status.name) for one in past]
     return {
         **plain(status),
         "amounts": amounts(status),
@@ -236,10 +224,7 @@ def database(
         "all_workers": len(status.workers),
         "tenants": rows_of(TENANTS, status.tenants[:ROWS]),
         "all_tenants": len(status.tenants),
-        "past": [
-            None if one is None else [round(one.traffic), round(one.limit), one.held]
-            for one in points
-        ],
+        "past": [one and one.get(status.name) for one in past],
     }
 
 

@@ -94,8 +94,8 @@ def test_the_last_minutes_are_kept(watching: RecentLooks, store: Slow) -> None:
     until(lambda: len(watching.past()) >= 3)
     first = watching.past()[0]
     assert first is not None
-    assert first["main"] == (4_930.0, 5_000.0, 1_204)
-    assert first["reports"] == (1_130.0, 400.0, 0)
+    assert first["main"] == [4_930, 5_000, 1_204]
+    assert first["reports"] == [1_130, 400, 0]
     store.away = "gone"
     until(lambda: watching.past()[-1] is None)
     assert watching.picture().away == "gone"
