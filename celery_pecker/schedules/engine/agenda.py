@@ -65,6 +65,11 @@ class Agenda:
         """All entries, those of code first."""
         return [*self._beliefs]
 
+    @property
+    def entries(self) -> list[Entry]:
+        """All entries, of code and stored. Safe on any thread."""
+        return [one.entry for one in [*self._beliefs.values()]]
+
     def knows(self, name: str) -> bool:
         """Return whether it is an entry of this replica, of code or stored."""
         return name in self._beliefs

@@ -128,7 +128,8 @@ class Service:
         self._backoff = Backoff(first=0.1, most=1.0)
         self._failures = 0
         self._unanswered = UnansweredClaims(agenda, timekeeper, repository.holder)
-        self._ready = False
+        self.ready = False
+        """Whether all entries are read, and the broker has been reached."""
         self._stopping = False
 
     def stop(self) -> None:
@@ -174,8 +175,8 @@ class Service:
         if not self._sending.reachable():
             return False
         loaded = self._stored is None or self._stored.loaded
-        if not self._ready and loaded:
-            self._ready = True
+        if not self.ready and loaded:
+            self.ready = True
             holder = self._repository.holder
             logger.info("pecker: ready, %d entries, holder %s", self.entries, holder)
         self._sending.retry(self._time.now_us())

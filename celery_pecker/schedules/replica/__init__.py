@@ -10,6 +10,7 @@ never delays a local run.
 ``dispatching``     where won slots go, and what may hold entries back
 ``relays``          the threads that deliver outboxes
 ``alarms``          the threads that look for what is wrong, and send notices
+``unknown_tasks``   the thread that names entries whose task no worker knows
 ``process``         all of this in one process, and the port for Prometheus and probes
 ==================  =========================================================
 """

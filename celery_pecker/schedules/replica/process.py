@@ -11,6 +11,7 @@ from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.schedules.replica.alarms import Alarms
 from celery_pecker.schedules.replica.relays import Relays
 from celery_pecker.schedules.replica.replica import LAST_BATCH, Replica
+from celery_pecker.schedules.replica.unknown_tasks import UnknownTasks
 
 
 class Process:
@@ -44,6 +45,7 @@ class Process:
             outboxes=outboxes,
             ready=lambda: any(one.idle is not None for one in self.replicas),
         )
+        self._unknown_tasks = UnknownTasks(app, replicas[0], kind=kind)
         self._open_port: Callable[[], Callable[[], None]] = lambda: lambda: None
         if settings.metrics:
             from celery_pecker.surfaces import metrics  # noqa: PLC0415  # an extra
@@ -89,5 +91,5 @@ class Process:
         """Return what people may want to know of its replicas, then of its relays."""
         return [one.info() for one in self.replicas] + self._relays.info()
 
-    def _parts(self) -> list[Replica | Relays | Alarms]:
-        return [*self.replicas, self._relays, self._alarms]
+    def _parts(self) -> list[Replica | Relays | Alarms | UnknownTasks]:
+        return [*self.replicas, self._relays, self._alarms, self._unknown_tasks]
