@@ -1,16 +1,18 @@
 """What one replica does for alarms: look by due rules, and send what waits."""
 
 import logging
-import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from celery_pecker.alarms.kinds import KINDS, Look, Rule, Seams
 from celery_pecker.alarms.model import LOG, DueRule, Finding, Notice, Ring, shortened
 from celery_pecker.alarms.tables import Tables
 from celery_pecker.alarms.targets import NotSent, Target
 from celery_pecker.kernel import user_code
+from celery_pecker.kernel.aside import aside
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.once_a_minute import OnceAMinute
@@ -156,41 +158,8 @@ class Rounds:
         return [*due_rules[nth:], *due_rules[:nth]]
 
 
-class Call:
-    """One call of a target. The thread is a daemon: it holds up no shutdown."""
-
-    def __init__(self, target: Target, notice: Notice) -> None:
-        self.notice = notice
-        self._target = target
-        self._error: BaseException | None = None
-        self._ended = threading.Event()
-
-    def run(self, timeout: float) -> Exception | None:
-        """Call it; return what it raised, or that it has not returned in time."""
-        name = f"pecker-alarms-{self.notice.target}"
-        threading.Thread(target=self._run, name=name, daemon=True).start()
-        if not self._ended.wait(timeout):
-            message = f"it did not return within {timeout:g} s"
-            return NotSent(message)
-        return self.error
-
-    @property
-    def ended(self) -> bool:
-        """Whether the target has returned."""
-        return self._ended.is_set()
-
-    @property
-    def error(self) -> Exception | None:
-        """What it raised; what ends threads or processes as the text of an error."""
-        if self._error is None or isinstance(self._error, Exception):
-            return self._error
-        return NotSent(f"it raised {self._error!r}")
-
-    def _run(self) -> None:
-        self._error = user_code.raised(self._target, self.notice)
-        self._ended.set()
-
-
+Call = Future[BaseException | None]
+"""A call of a target: what it raised."""
 AT_ONCE = 20
 HOLD = 60.0
 """Seconds for which a claimed notice belongs to its sender. A call begins in the first
@@ -224,7 +193,7 @@ class Sending:
         self._hold = HOLD if hold is None else hold
         self._timeout = self._hold / 2 if timeout is None else timeout
         self._clock = clock
-        self._late: dict[str, Call] = {}
+        self._late: dict[str, tuple[Notice, Call]] = {}
         """Calls that were given up and have not returned, by target."""
         self._unsent: list[Notice] = []
         """What was sent, and the database did not take it down."""
@@ -242,13 +211,16 @@ class Sending:
             if self._clock.monotonic() - began > self._hold - self._timeout:
                 break  # others may take the rest before this one has sent it
             linked = replace(notice, link=link_of(notice, self._flower_url))
-            call = Call(self._targets[notice.target], linked)
-            error = call.run(self._timeout)
+            call = aside(
+                f"pecker-alarms-{notice.target}",
+                partial(user_code.raised, self._targets[notice.target], linked),
+            )
+            error = raised_by(call, self._timeout)
             if error is None:
                 self._sent(notice)
                 continue
-            if not call.ended:
-                self._late[notice.target] = call
+            if not call.done():
+                self._late[notice.target] = notice, call
             failed.add(notice.target)
             text = _line(error)
             self._tables.failed(notice, text, first=FIRST_REST, most=LONGEST_REST)
@@ -269,11 +241,25 @@ class Sending:
         for notice in [*self._unsent]:
             self._tables.sent(notice)
             self._unsent.remove(notice)
-        for name, call in [*self._late.items()]:
-            if call.ended:
+        for name, (notice, call) in [*self._late.items()]:
+            if call.done():
                 del self._late[name]
-                if call.error is None:
-                    self._sent(call.notice)
+                if call.result() is None:
+                    self._sent(notice)
+
+
+def raised_by(call: Call, timeout: float) -> Exception | None:
+    """Return what a target raised, or that it has not returned in time.
+
+    What ends threads or processes is returned as the text of an error.
+    """
+    try:
+        error = call.result(timeout)
+    except TimeoutError:
+        return NotSent(f"it did not return within {timeout:g} s")
+    if error is None or isinstance(error, Exception):
+        return error
+    return NotSent(f"it raised {error!r}")
 
 
 def link_of(notice: Notice, flower_url: str | None) -> str:

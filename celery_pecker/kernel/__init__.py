@@ -11,7 +11,8 @@ do
     thread that takes steps for ever), ``hosts`` (the servers of a DSN), ``database``
     (runs the labelled statements of ``sql/``), ``connections`` (those that threads
     share), ``migrations``, ``schema_check`` (refuses a server or schema at start),
-    ``user_code`` (calls code that is not ours), ``once_a_minute`` (logs
+    ``user_code`` (calls code that is not ours), ``aside`` (on threads that may hang),
+    ``once_a_minute`` (logs
     what repeats), ``lazy_names`` (public names that load late)
 
 Nothing in this package imports Celery, kombu or Redis, or a package above it.

@@ -14,17 +14,6 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.outbox.refusals import LONGEST_DELAY
 from celery_pecker.outbox.runs.load import Load
-from celery_pecker.outbox.runs.rows import read_load
-
-__all__ = [
-    "Which",
-    "drop",
-    "park",
-    "read_load",
-    "reschedule",
-    "retry",
-    "set_load",
-]
 
 AT_ONCE = 5_000
 """Rows of one statement."""

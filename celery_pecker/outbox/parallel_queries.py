@@ -2,8 +2,12 @@
 
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
 from typing import Generic, TypeVar
 
+from celery_pecker.kernel import user_code
+from celery_pecker.kernel.aside import aside
 from celery_pecker.kernel.clock import SYSTEM, Clock
 from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 
@@ -25,7 +29,7 @@ class ParallelQueries(Generic[Answer]):
     ) -> None:
         self._questions = questions
         self._clock = clock
-        self._asked: dict[str, _PendingQuery[Answer]] = {}
+        self._asked: dict[str, Future[Answer | PeckerError]] = {}
         self._asking = threading.Lock()
 
     def ask(self, wait: float = WAIT) -> dict[str, Answer | PeckerError]:
@@ -37,36 +41,30 @@ class ParallelQueries(Generic[Answer]):
         until = self._clock.monotonic() + wait
         for name, question in self._questions.items():
             if name not in self._asked:
-                self._asked[name] = _PendingQuery(name, question)
+                call = partial(_answered, name, question)
+                self._asked[name] = aside(f"pecker-outbox-{name}", call)
         answers: dict[str, Answer | PeckerError] = {}
         for name, asked in [*self._asked.items()]:
             left = max(until - self._clock.monotonic(), 0.0)
-            if not asked.ended.wait(left):
+            try:
+                answers[name] = asked.result(left)
+            except TimeoutError:
                 text = f"the outbox {name!r} gave no answer within {wait:g} s"
                 answers[name] = DatabaseUnavailable(text)
                 continue
             del self._asked[name]
-            answers[name] = asked.answer
         return answers
 
 
-class _PendingQuery(Generic[Answer]):
-    """One question under way."""
+def _answered(name: str, question: Callable[[], Answer]) -> Answer | PeckerError:
+    """Return the answer, or why there is none: never an error."""
 
-    def __init__(self, name: str, question: Callable[[], Answer]) -> None:
-        self.ended = threading.Event()
-        self.answer: Answer | PeckerError = DatabaseUnavailable(
-            f"asking the outbox {name!r} ended by an unforeseen error: see the log"
-        )
-        self._question = question
-        threading.Thread(
-            target=self._run, name=f"pecker-outbox-{name}", daemon=True
-        ).start()
-
-    def _run(self) -> None:
+    def asked() -> Answer | PeckerError:
         try:
-            self.answer = self._question()
+            return question()
         except PeckerError as error:
-            self.answer = error
-        finally:
-            self.ended.set()
+            return error
+
+    what = f"asking the outbox {name!r}"
+    unforeseen = f"{what} ended by an unforeseen error: see the log"
+    return user_code.call(what, DatabaseUnavailable(unforeseen), asked)

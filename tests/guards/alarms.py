@@ -184,7 +184,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: a target that hangs is not called until it has returned",
-        "                self._late[notice.target] = call\n",
+        "                self._late[notice.target] = notice, call\n",
         "                pass\n",
         f"{SENDING}::test_a_target_that_hangs_holds_up_no_other",
     ),

@@ -13,7 +13,7 @@ Nouns
 Modules
     holds    how long, and what follows from the end of a run (pure)
     options  what a task says of its runs (pure)
-    load     threads, pauses and urgent types (pure)
+    load     threads, pauses and urgent types
     header   what a message says of its row (pure)
     rows     the statements
     service  starts and ends runs in bounded time

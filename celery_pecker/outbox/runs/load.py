@@ -1,4 +1,4 @@
-"""How hard the processing may work. Pure.
+"""How hard the processing may work.
 
 As published: each of ten threads takes a task, and rests for ten seconds when none was
 due; so one of them looks about once a second.
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.declared import is_number, is_whole
 from celery_pecker.kernel.errors import Misconfigured
 
@@ -29,6 +30,12 @@ class Load:
     pause_done: float = 1.0
     only: tuple[str, ...] | None = None
     """Tasks that are run; None: all."""
+
+    @classmethod
+    def now(cls, database: Database) -> Load:
+        """Return how hard the processing of an outbox may work now."""
+        rows = database.read(cls.of, "read_outbox_load")
+        return rows[0] if rows else cls()
 
     @classmethod
     def of(cls, *, only: Sequence[str] | None = None, **values: Any) -> Load:

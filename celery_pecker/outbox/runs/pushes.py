@@ -65,7 +65,7 @@ class Pushes:
             return self._next - now
         if now >= self._look_at:
             self._rows.mend(SLACK)
-            self._load = self._rows.load()
+            self._load = Load.now(self._rows.database)
             self._look_at = now + LOOK_INTERVAL
         claimed = self._rows.claim_pushes(only=self._load.only)
         trust = TrustWindow(opened=now, seconds=self._trust)

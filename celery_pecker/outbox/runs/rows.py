@@ -9,7 +9,6 @@ from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.database import Database
 from celery_pecker.outbox.runs.header import RowRef
 from celery_pecker.outbox.runs.holds import Holds
-from celery_pecker.outbox.runs.load import Load
 from celery_pecker.outbox.runs.options import Options
 
 MAX_PUSHES = 1_000
@@ -161,13 +160,3 @@ class Rows:
         return self.database.change(
             "shorten_outbox_run_holds", slack=slack, most=MAX_MENDED
         )
-
-    def load(self) -> Load:
-        """Return how hard the processing may work now."""
-        return read_load(self.database)
-
-
-def read_load(database: Database) -> Load:
-    """Return how hard the processing may work now."""
-    rows = database.read(Load.of, "read_outbox_load")
-    return rows[0] if rows else Load()

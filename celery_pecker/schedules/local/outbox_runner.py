@@ -145,7 +145,7 @@ class OutboxRunner:
 
     def _look(self) -> None:
         self._rows.mend(SLACK)
-        load = self._rows.load()
+        load = Load.now(self._database)
         if load != self._load:
             logger.info("pecker: recorded tasks are run under another load: %s", load)
         self._load = load

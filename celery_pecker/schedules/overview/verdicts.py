@@ -1,7 +1,7 @@
 """The question "why did it not run?", its answer, and the words of reports. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Self
 
 from celery_pecker.kernel.lease import SECOND
@@ -74,6 +74,11 @@ class Explanation:
     def trouble(self) -> bool:
         """Whether it does not run, or runs badly."""
         return self.verdict in TROUBLE
+
+    @property
+    def shown(self) -> dict[str, object]:
+        """What a page shows of it."""
+        return {**asdict(self), "trouble": self.trouble}
 
     @classmethod
     def locked(cls, what: str, session: LockingSession, table: str) -> Self:

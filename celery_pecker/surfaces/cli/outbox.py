@@ -279,7 +279,7 @@ def load(
     changes = {key: value for key, value in options.items() if value is not None}
     if only or everything:
         changes["only"] = None if everything else only
-    current = operations.read_load(database)
+    current = Load.now(database)
     if changes or default:
         known = asdict(Load() if default else current)
         with context.recorded("outbox load", _described(changes) or "default"):

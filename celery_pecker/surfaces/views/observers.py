@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -79,9 +79,7 @@ def read(database: Database, query: Query) -> Shown:
     life = None
     if row is not None:
         reply = explain(database, row, summary.hosts)
-        life = _about(masked(row, database)) | {
-            "verdict": {**asdict(reply), "trouble": reply.trouble}
-        }
+        life = _about(masked(row, database)) | {"verdict": reply.shown}
     return Shown(
         now_us=now,
         summary=summary,

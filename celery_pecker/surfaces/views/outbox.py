@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from celery_pecker.kernel.database import Database
@@ -99,7 +99,7 @@ def read_message(
         summary=row,
         rows={"messages": [row]},
         extra={
-            "verdict": {**asdict(reply), "trouble": reply.trouble},
+            "verdict": reply.shown,
             "task": row.task,
             "task_id": row.task_id,
             "facts": [

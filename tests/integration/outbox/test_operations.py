@@ -129,11 +129,10 @@ def test_bad_requests_change_nothing(dsn: str, database: Database) -> None:
 
 def test_the_load_is_read_as_it_was_set(database: Database) -> None:
     """What is not set is as by default; what cannot be is not stored."""
-    rows = Rows(database, Holds(60.0, 60.0))
-    assert rows.load() == Load()
+    assert Load.now(database) == Load()
     wanted = operations.set_load(database, threads=3, pause_done=0.5, only=["a"])
-    assert rows.load() == wanted == Load(threads=3, pause_done=0.5, only=("a",))
+    assert Load.now(database) == wanted == Load(threads=3, pause_done=0.5, only=("a",))
     with pytest.raises(Misconfigured, match="threads is 9999"):
         operations.set_load(database, threads=9_999)
-    assert rows.load() == wanted
-    assert operations.set_load(database) == Load() == rows.load()
+    assert Load.now(database) == wanted
+    assert operations.set_load(database) == Load() == Load.now(database)
