@@ -22,8 +22,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC
 from functools import partial, wraps
+from operator import attrgetter
 from typing import Any, NoReturn, Protocol
 from weakref import WeakKeyDictionary
 
@@ -216,26 +218,21 @@ def install(
     return guard
 
 
+@dataclass(eq=False)
 class Guard:
     """Lets runs begin, and bounds them."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        pool_kind: str,
-        host: str = "",
-        clock: Clock = SYSTEM,
-        stored: Stored | None = None,
-    ) -> None:
-        self._pool = pool_kind
-        self._stored = stored
-        self._schema = settings.schema
-        self._clock = clock
-        self._instants = INSTANTS
-        self._starter = Starter(settings, self._instants, clock)
-        self._reports = Reports(settings, self._instants, host=host)
-        self.watch = Watch(self._reports, schema=settings.schema)
+    settings: Settings
+    _: KW_ONLY
+    pool_kind: str
+    host: str = ""
+    clock: Clock = SYSTEM
+    stored: Stored | None = None
+
+    def __post_init__(self) -> None:
+        self._starter = Starter(self.settings, INSTANTS, self.clock)
+        self._reports = Reports(self.settings, INSTANTS, host=self.host)
+        self.watch = Watch(self._reports, schema=self.settings.schema)
 
     def close(self) -> None:
         """Let go of the database: the last reports are out, or will not be."""
@@ -273,7 +270,7 @@ class Guard:
             task = whose(args)
             request = task.request
             header, inherited = _headers_of(request)
-            stored = self._stored and self._stored.read(request)
+            stored = self.stored and self.stored.read(request)
             # Called by the tracer, with headers, and not yet by us: else it is a part
             # of some run, or none.
             if (
@@ -284,10 +281,10 @@ class Guard:
             ):
                 return original(*args, **kwargs)
             setattr(request, MARK, True)
-            if self._stored and stored is not None:
+            if self.stored and stored is not None:
                 bounded = partial(self._bounded, task, None)
                 call = partial(original, *args, **kwargs)
-                return self._stored.run(task, stored, call, bounded)
+                return self.stored.run(task, stored, call, bounded)
             return self._run(task, header, inherited, lambda: original(*args, **kwargs))
 
         setattr(guarded, MARK, True)
@@ -297,7 +294,7 @@ class Guard:
 
     def _run(self, task: Any, header: object, inherited: object, call: Call) -> Any:
         run = message_headers.read(
-            header, schema=self._schema, attempt=task.request.retries
+            header, schema=self.settings.schema, attempt=task.request.retries
         )
         if run is not None and message_headers.belongs(run, task.request.id):
             if _is_mine(current(), run):
@@ -306,7 +303,7 @@ class Guard:
             return self._run_slot(
                 task, run, call, asked=message_headers.is_requested(header)
             )
-        sender = message_headers.inherited(inherited, schema=self._schema)
+        sender = message_headers.inherited(inherited, schema=self.settings.schema)
         return call() if sender is None else self._run_subtask(task, sender, call)
 
     def _run_slot(self, task: Any, run: Run, call: Call, *, asked: bool) -> Any:
@@ -321,9 +318,9 @@ class Guard:
     def _run_subtask(
         self, task: Any, sender: message_headers.Inherited, call: Call
     ) -> Any:
-        begun = self._clock.monotonic()
+        begun = self.clock.monotonic()
         self._starter.read_clock(sender.left)
-        ends = min(begun + sender.left, self._instants.moment(sender.at))
+        ends = min(begun + sender.left, INSTANTS.moment(sender.at))
         return self._bounded(task, sender.run, ends, call)
 
     def _refuse(self, task: Any, run: Run | None, start: Start) -> NoReturn:
@@ -352,7 +349,7 @@ class Guard:
         # A copy of the context: wherever the deadline strikes, nothing stays behind in
         # the thread.
         setattr(task.request, BOUND, True)
-        pool = pool or self._pool
+        pool = pool or self.pool_kind
         return copy_context().run(self._within, task, run, ends, call, pool)
 
     def _within(  # as above
@@ -361,12 +358,12 @@ class Guard:
         try:
             with running(run), deadline.until(ends, task.name):
                 # The process may have stood still since the answer came.
-                if self._clock.monotonic() >= ends:
+                if self.clock.monotonic() >= ends:
                     self._refuse(task, run, Start(verdict=StartVerdict.LATE))
                 with deadline.enforce(pool):
                     return ended_in_time(call)
         except DeadlineExceeded as error:
-            if self._clock.monotonic() >= ends:
+            if self.clock.monotonic() >= ends:
                 outcomes.mark(error, Report.OVERRUN)
             raise
 
@@ -380,10 +377,8 @@ def _headers_of(request: Any) -> tuple[Any, Any]:
     protocol 1 have them in there only.
     """
     beside, collected = vars(request), request.headers
-    header, inherited = (
-        beside.get(message_headers.PECKER),
-        beside.get(message_headers.DEADLINE),
-    )
+    header = beside.get(message_headers.PECKER)
+    inherited = beside.get(message_headers.DEADLINE)
     known = collected if isinstance(collected, Mapping) else {}
     if header is None and inherited is None:
         return known.get(message_headers.PECKER), known.get(message_headers.DEADLINE)
@@ -395,11 +390,8 @@ def _headers_of(request: Any) -> tuple[Any, Any]:
 
 
 def _is_mine(mine: Run | None, run: Run) -> bool:
-    return mine is not None and (mine.name, mine.due_at, mine.epoch) == (
-        run.name,
-        run.due_at,
-        run.epoch,
-    )
+    claim = attrgetter("name", "due_at", "epoch")
+    return mine is not None and claim(mine) == claim(run)
 
 
 _installed: WeakKeyDictionary[Celery, Guard] = WeakKeyDictionary()

@@ -68,12 +68,8 @@ class Replicas:
 
     def _local(self, made: Replica) -> Replica:
         """Return a replica that runs local entries, beside the one that publishes."""
-        worker, beat_schedule, settings = (
-            self._worker,
-            self._beat_schedule,
-            self._settings,
-        )
-        app = worker.app
+        worker, beat_schedule = self._worker, self._beat_schedule
+        app, settings = worker.app, self._settings
         claimant = Claimant(app, beat_schedule, settings, kind="local")
         runner = LocalRunner(
             app,

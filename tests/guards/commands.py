@@ -43,7 +43,7 @@ GUARDS = (
     ),
     Guard(
         "import of schedules: a second one changes nothing",
-        '"changed" if step.changes else "same"',
+        '"changed" if one.changes else "same"',
         '"changed"',
         f"{IMPORTED}::test_schedules_come_over_once",
     ),
@@ -67,8 +67,8 @@ GUARDS = (
     ),
     Guard(
         "import of schedules: policies that were chosen here stay",
-        "**arguments, **policies,",
-        "**arguments,",
+        "one.fields |= {**policies, ",
+        "one.fields |= {",
         f"{IMPORTED}::test_a_difference_is_shown_and_taken_over",
     ),
     Guard(

@@ -22,7 +22,7 @@ GUARDS = (
     ),
     Guard(
         "services: one question an interval, however many ask for health",
-        "now - self._at >= self._interval",
+        "now - self._at >= self.interval",
         "True",
         f"{TESTS}::test_health_is_asked_for_once_an_interval",
     ),

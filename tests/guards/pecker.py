@@ -449,7 +449,7 @@ GUARDS = (
     ),
     Guard(
         "trust window: what stood still after the start check does not run (I2)",
-        "if self._clock.monotonic() >= ends:\n                    self._refuse",
+        "if self.clock.monotonic() >= ends:\n                    self._refuse",
         "if False:\n                    self._refuse",
         RUNS,
     ),
@@ -888,11 +888,10 @@ GUARDS = (
     ),
     Guard(
         "deadline: retries and their pauses end with it",
-        """                if over:
-                    raise budget.exceeded() from error
-""",
-        "",
+        "return timeout(self._own.compute(failures)) or 0.0",
+        "return float(self._own.compute(failures))",
         BLACK_HOLES,
+        also=("with ending(*self._supported_errors):", "if True:"),
     ),
     Guard(
         "health: stored schedules that no live scheduler claims keep no pace",

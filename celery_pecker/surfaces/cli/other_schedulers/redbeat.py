@@ -42,10 +42,8 @@ def rule(foreign: ForeignSchedule, document: Mapping[str, Any]) -> dict[str, Any
         message = "byeaster of its rrule has no part in RFC 5545"
         raise NotImportable(message)
     offset = document.get("dtstart_tz") or 0
-    start, until = (
-        _instant(document, "dtstart", offset),
-        _instant(document, "until", offset),
-    )
+    start = _instant(document, "dtstart", offset)
+    until = _instant(document, "until", offset)
     if start is None:
         message = "dtstart of its rrule is not there: a rule counts from it"
         raise NotImportable(message)
