@@ -142,36 +142,26 @@ class Pecker:
                 entry = name if name_of_entry is None else name_of_entry
                 add_entry(app, entry, {"task": name, **declared})
 
-            return self._register(function, options, enter)
+            def at_last(app: Any) -> None:
+                if app.finalized:
+                    enter(app)
+                else:
+                    app.on_after_finalize.connect(
+                        lambda sender, **_: enter(sender), weak=False
+                    )
+
+            if self._app is not None:
+                task: Any = self._app.task(**options)(function)
+                at_last(self._app)
+                return task
+            task = shared_task(**options)(function)
+            connect_on_app_finalize(at_last)
+            app: Any = get_current_app()
+            if app.finalized:
+                at_last(app)
+            return task
 
         return decorate
-
-    def _register(
-        self,
-        function: Callable[..., Any],
-        task_options: dict[str, Any],
-        enter: Callable[[Any], None],
-    ) -> Any:
-        """Return the task; its entry is entered once its app is finalized."""
-
-        def at_last(app: Any) -> None:
-            if app.finalized:
-                enter(app)
-            else:
-                app.on_after_finalize.connect(
-                    lambda sender, **_: enter(sender), weak=False
-                )
-
-        if self._app is not None:
-            task: Any = self._app.task(**task_options)(function)
-            at_last(self._app)
-            return task
-        task = shared_task(**task_options)(function)
-        connect_on_app_finalize(at_last)
-        app: Any = get_current_app()
-        if app.finalized:
-            at_last(app)
-        return task
 
 
 class ScheduledTask(Task[..., Any] if TYPE_CHECKING else Task):  # type: ignore[misc]  # generic in the stubs only

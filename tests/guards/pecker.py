@@ -98,7 +98,7 @@ GUARDS = (
     ),
     Guard(
         "outcomes: without a history nothing old is shown as of now",
-        "            self._drops_reports = self.repository.drop_reports() > 0\n",
+        "            self._drops_reports = dropped > 0\n",
         "            self._drops_reports = False\n",
         f"{OUTCOMES}::test_without_a_history_nothing_old_is_shown",
     ),

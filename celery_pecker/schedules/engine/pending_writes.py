@@ -28,6 +28,10 @@ class PendingWrites:
     repository: Repository
     timekeeper: Timekeeper
     history: InitVar[Historian | None] = None
+    won: int = 0
+    """Slots that claims have won since the start."""
+    refused: int = 0
+    """Slots that were given up before they were sent, since the start."""
     _held: dict[str, int] = field(default_factory=dict)
     """Slots that a gate holds back, each reported once."""
     _reports: list[tuple[Sequence[Slot], Report, Errors]] = field(default_factory=list)
@@ -116,6 +120,7 @@ class PendingWrites:
         lines of some entries.
         """
         (published, missed), (sent, claimed) = outcome, moments
+        self.won += len(won)
         now, at_us = self.timekeeper.now(), self.timekeeper.at_us
         first_us = min((win.due_us for win in won), default=None)
         late_us = 0 if first_us is None else max(at_us(now) - first_us, 0)

@@ -134,10 +134,6 @@ class Repository:
             epochs=[epoch for _, epoch in sent],
         )
 
-    def orphaned(self, *, lease: float) -> set[str]:
-        """Return entries with slots that were not confirmed within the lease."""
-        return {*self.database.column("read_orphans", lease=lease)}
-
     def reclaim(
         self,
         entries: Sequence[Entry],
@@ -213,17 +209,6 @@ class Repository:
             **_declared(entries),
         )
 
-    def anchor_changed(self, entries: Sequence[Entry], *, term: float) -> list[str]:
-        """Let entries whose schedule changed count from now on; return their names."""
-        return self.database.column(
-            "anchor_changed",
-            term=term,
-            holder=self.holder,
-            names=[entry.name for entry in entries],
-            schedules=[entry.described for entry in entries],
-            periods=[entry.period_us for entry in entries],
-        )
-
     def announce(  # noqa: PLR0913  # columns
         self,
         *,
@@ -267,11 +252,6 @@ class Repository:
         """Remove entries that no replica has declared for so many seconds."""
         return self.database.column("forget_undeclared", after=after)
 
-    def drop_reports(self) -> int:
-        """Remove reports and counts, at most CHUNK rows of each; return how many."""
-        [(count,)] = self.database.run("drop_reports", most=CHUNK)
-        return int(count)
-
     # Stored schedules
 
     @property
@@ -294,14 +274,6 @@ class Repository:
         """Return stored schedules by name, with what their messages are made of."""
         rows = self.database.run("read_schedules", names=[*names])
         return DefinitionPage.of(rows)
-
-    def take_over(self, names: Sequence[str], *, term: float) -> list[str]:
-        """Let code's definition of these count; return those that were stored ones."""
-        return self.database.column("take_over", names=[*names], term=term)
-
-    def read_abandoned(self) -> list[str]:
-        """Return stored schedules whose name was code's and is not any more."""
-        return self.database.column("read_abandoned")
 
     def give_back(self, entries: Sequence[Entry]) -> list[str]:
         """Let these stored schedules count; return those that do from now on."""

@@ -184,6 +184,7 @@ class Sending:
         self.pending.note(slots, report, errors)
         names = [slot.entry.name for slot in slots]
         self.pending.count_missed(names)
+        self.pending.refused += len(names)
         logger.warning(
             "pecker: %d slots missed (%s): %s", len(names), reason, sample(names)
         )

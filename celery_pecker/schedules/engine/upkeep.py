@@ -88,8 +88,14 @@ class Upkeep:
         for start in range(0, max(1, len(names)), CHUNK):
             chunk = names[start : start + CHUNK]
             self._take_over(chunk)
-            changed = self.repository.anchor_changed(
-                [self.agenda.entry(name) for name in chunk], term=TERM
+            entries = [self.agenda.entry(name) for name in chunk]
+            changed = self.repository.database.column(
+                "anchor_changed",
+                term=TERM,
+                holder=self.repository.holder,
+                names=chunk,
+                schedules=[entry.described for entry in entries],
+                periods=[entry.period_us for entry in entries],
             )
             if changed:
                 logger.info(
@@ -134,7 +140,8 @@ class Upkeep:
                     "pecker: %s was declared by no scheduler for a day", name
                 )
         if self._drops_reports:  # shown, they would say for ever what was once so
-            self._drops_reports = self.repository.drop_reports() > 0
+            [(dropped,)] = self.repository.database.run("drop_reports", most=CHUNK)
+            self._drops_reports = dropped > 0
 
     def _sweep(self) -> None:
         """Report the runs of processes that were killed as lost."""
@@ -162,7 +169,8 @@ class Upkeep:
 
     def _take_over(self, names: list[str]) -> None:
         """Let code's definition count where a stored one did."""
-        taken = self.repository.take_over(names, term=TERM) if names else []
+        take_over = partial(self.repository.database.column, "take_over", term=TERM)
+        taken = take_over(names=names) if names else []
         if taken:
             logger.warning(
                 "pecker: %d stored schedules are declared by code, which counts from"
@@ -175,7 +183,7 @@ class Upkeep:
         """Let stored definitions count whose name no living code declares any more."""
         if self.stored is None:
             return
-        names = self.repository.read_abandoned()
+        names = self.repository.database.column("read_abandoned")
         entries = self.stored.read(names) if names else []
         taken_back = self.repository.give_back(entries) if entries else []
         if taken_back:
@@ -224,7 +232,8 @@ class Upkeep:
         self._differing = lasting
 
     def _orphans(self) -> list[Orphan]:
-        names = self.repository.orphaned(lease=PENDING_LEASE)
+        column = self.repository.database.column
+        names = {*column("read_orphans", lease=PENDING_LEASE)}
         if self.stored is not None:
             self.stored.recall(names)
         ours = [name for name in names if self.agenda.knows(name)]

@@ -25,11 +25,7 @@ from celery_pecker.schedules.engine.stored_sync import StoredSync
 from celery_pecker.schedules.history.recorder import Recorder
 from celery_pecker.schedules.history.writer import HistoryWriter, SharedHistory
 from celery_pecker.schedules.replica.alarms import closed_databases_of
-from celery_pecker.schedules.replica.dispatching import (
-    CombinedGate,
-    RecordingGate,
-    gate_of,
-)
+from celery_pecker.schedules.replica.dispatching import RecordingGate, gate_of
 from celery_pecker.schedules.replica.replica import Claimant, Replica
 from celery_pecker.schedules.stored.checks import check_running
 from celery_pecker.schedules.stored.timings import Timings
@@ -140,14 +136,14 @@ def compose(
         built=_freeze_heap if freeze_heap else lambda: None,
     )
     gate = gate_of(settings, app)
-    remembering = RecordingGate(gate)
+    remembering = RecordingGate(gate, runs)
     service = Service(
         claimant.agenda,
         repository,
         timekeeper,
         sending,
         pending,
-        remembering if runs is None else CombinedGate(remembering, runs),
+        remembering,
         pace=pace,
         stored=stored,
         held=remembering.recent,

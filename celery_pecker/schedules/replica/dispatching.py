@@ -23,35 +23,29 @@ HELD_FOR = 10.0
 
 
 class RecordingGate:
-    """A gate that remembers what it held back lately, for alarms on another thread."""
+    """A user's gate, and what cannot run here now.
 
-    def __init__(self, gate: Gate, *, clock: Clock = SYSTEM) -> None:
+    It remembers what the user's held back lately, for alarms on another thread.
+    """
+
+    def __init__(
+        self, gate: Gate, runs: LocalRunner | None = None, *, clock: Clock = SYSTEM
+    ) -> None:
         self._gate = gate
+        self._runs = runs
         self._clock = clock
         self._at: dict[str, float] = {}
 
     def held(self, names: Sequence[str]) -> set[str]:
-        """Return what it holds back now."""
+        """Return what either holds back now."""
         held = held_by(self._gate, names)
         self._at.update(dict.fromkeys(held, self._clock.monotonic()))
-        return held
+        return held if self._runs is None else {*held, *self._runs.held(names)}
 
     def recent(self) -> set[str]:
         """Return what it held back within the last seconds."""
         since = self._clock.monotonic() - HELD_FOR
         return {name for name, at in [*self._at.items()] if at >= since}
-
-
-class CombinedGate:
-    """A user's gate, and what cannot run here now."""
-
-    def __init__(self, gate: Gate, runs: LocalRunner) -> None:
-        self._gate = gate
-        self._runs = runs
-
-    def held(self, names: Sequence[str]) -> set[str]:
-        """Return what either holds back."""
-        return {*held_by(self._gate, names), *self._runs.held(names)}
 
 
 def gate_of(settings: Settings, app: Celery) -> Gate:

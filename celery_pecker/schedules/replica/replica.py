@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery
 
-from celery_pecker import signals
 from celery_pecker.alarms.kinds import Held, Shut
 from celery_pecker.heartbeat import Heartbeat
 from celery_pecker.kernel.clock import SYSTEM, new_id
@@ -94,30 +92,6 @@ LAST_BATCH = 0.4
 """Seconds that a stop waits for the batch in flight, so that a deploy loses no slot."""
 
 
-@dataclass(slots=True)
-class SendingTally:
-    """What one replica did since it started."""
-
-    won: int = 0
-    missed: int = 0
-    thread: int = 0
-    """Events of other replicas of this process come on other threads."""
-
-    def count_this_thread(self) -> None:
-        """Count from now on what the calling thread does."""
-        self.thread = threading.get_ident()
-
-    def woke(self, event: signals.Woke) -> None:
-        """Count what a wake-up won."""
-        if threading.get_ident() == self.thread:
-            self.won += event.won
-
-    def missing(self, event: signals.Missed) -> None:
-        """Count what will have no run."""
-        if threading.get_ident() == self.thread:
-            self.missed += event.slots
-
-
 @dataclass(slots=True, kw_only=True, weakref_slot=True, eq=False)
 class Replica:
     """A scheduler of this process, with its thread."""
@@ -139,13 +113,12 @@ class Replica:
     """What its gate held back lately."""
     ended: Callable[[str], None]
     """Called on the loop's thread, with a reason, if that ends unasked."""
-    tally: SendingTally = field(default_factory=SendingTally)
     stopping: bool = False
     """Whether it was asked to stop: an end before that is a failure."""
     loop: Loop = field(init=False)
 
     def __post_init__(self) -> None:
-        """Register for forks, and with the counters."""
+        """Register for forks."""
         self.loop = Loop(
             self._step,
             name=f"pecker-{self.claimant.kind}",
@@ -153,8 +126,6 @@ class Replica:
             may_end=True,
         )
         abandon_in_forks(self)
-        signals.woke.connect(self.tally.woke)
-        signals.missed.connect(self.tally.missing)
 
     def start(self) -> None:
         """Start the loop."""
@@ -205,7 +176,6 @@ class Replica:
 
     def _step(self) -> float:
         """Do all that is due now, on the loop's thread; return the seconds to sleep."""
-        self.tally.count_this_thread()
         self.heart.beat()
         database = self.claimant.database
         if not database.connected:
@@ -216,8 +186,6 @@ class Replica:
 
     def _leave(self) -> None:
         """Close what the loop used, on its thread; log an unrequested end."""
-        signals.woke.disconnect(self.tally.woke)
-        signals.missed.disconnect(self.tally.missing)
         self.destination.close()
         self.claimant.database.close()
         if self.stopping:
@@ -239,7 +207,7 @@ class Replica:
             "holder": str(self.claimant.repository.holder),
             "entries": self.service.entries,
             "unreadable": self.service.unreadable,
-            "won": self.tally.won,
-            "missed": self.tally.missed,
+            "won": self.pending.won,
+            "missed": self.pending.refused,
             "last_turn": None if idle is None else round(idle, 3),
         }

@@ -12,7 +12,6 @@ from celery_pecker.schedules.engine.model import NEVER_US, Entry
 from celery_pecker.schedules.stored import anchor
 from celery_pecker.schedules.stored.model import Definition, ScheduleRow
 from celery_pecker.schedules.stored.rows import DOCUMENTS, Current, Reading, in_utc
-from celery_pecker.schedules.stored.timings import Timings
 
 RIVALS = 10
 """How often a name may appear between two statements of ours before it is an error."""
@@ -47,12 +46,8 @@ class PlannedEdit:
     """The columns of ``write_schedules``."""
 
 
-class EditPlanner:
-    """Decides what edits write."""
-
-    def __init__(self, timings: Timings, reading: Reading) -> None:
-        self._timings = timings
-        self._reading = reading
+class EditPlanner(Reading):
+    """Reads rows, and decides what edits write."""
 
     def decide(self, wanted: Definition, edit: Edit, current: Current) -> PlannedEdit:
         """Return what an edit writes.
@@ -77,7 +72,7 @@ class EditPlanner:
         elif same:
             where = anchor.Anchor()
         else:
-            where = anchor.changed(self._reading.entry(current), new, hot)
+            where = anchor.changed(self.entry(current), new, hot)
         change = "changed" if current.there else "created"
         if current.removed_at is not None:
             change = "returned"
@@ -106,8 +101,8 @@ class EditPlanner:
                 f" {there.version}; allowed is a name that none has"
             )
             raise InvalidField(message, field="name")
-        old = self._reading.entry(before)
-        new = self._reading.entry(before, name=there.name)
+        old = self.entry(before)
+        new = self.entry(before, name=there.name)
         if old is None or new is None:
             message = (
                 f"name is {before.name!r}, whose row cannot be read; allowed is a"
@@ -141,7 +136,7 @@ class EditPlanner:
             "asked": [from_us(one) for one in where.asked_us],
         }
 
-    def row(self, decided: PlannedEdit, created_at: datetime) -> ScheduleRow:
+    def written(self, decided: PlannedEdit, created_at: datetime) -> ScheduleRow:
         """Return the row that an edit has just written."""
         current, values = decided.current, decided.values
         executed_us, paused = current.executed_us, values["paused"]
@@ -161,7 +156,7 @@ class EditPlanner:
             stored_paused=current.paused if paused is None else paused,
             by_code=False,
         )
-        return self._reading.shown(after, decided.entry, None)
+        return self.shown(after, decided.entry, None)
 
     def _timed(
         self, wanted: Definition, current: Current, *, same: bool
@@ -207,7 +202,7 @@ class EditPlanner:
         """
         if not current.there or current.done:
             return False
-        before = self._reading.definition(current)
+        before = self.definition(current)
         return before is not None and before.timing == wanted.timing
 
     def _written(

@@ -36,7 +36,7 @@ from celery_pecker.schedules.stored.model import (
     Rows,
     ScheduleRow,
 )
-from celery_pecker.schedules.stored.rows import Current, Reading
+from celery_pecker.schedules.stored.rows import Current
 from celery_pecker.schedules.stored.timings import Timings
 
 MOST = 1_000
@@ -52,8 +52,7 @@ class Edits:
     def __init__(self, schema: str, *, app_name: str, timings: Timings) -> None:
         self._schema = schema
         self._app_name = app_name
-        self._reading = Reading(timings)
-        self._deciding = EditPlanner(timings, self._reading)
+        self._deciding = EditPlanner(timings)
 
     def set_at_once(self, wanted: Definition, edit: Edit) -> Flow[ScheduleRow | None]:
         """Change what is stored in two statements, of which one writes; return its row.
@@ -122,7 +121,7 @@ class Edits:
         """
         yield self._statement("lock_entries", names=sorted((old, wanted.name)))
         [current] = yield from self._current([old])
-        before = self._reading.definition(current) if current.there else None
+        before = self._deciding.definition(current) if current.there else None
         same = before is not None and replace(before, name=wanted.name) == wanted
         same = same and edit.paused in {None, current.paused}
         if before is not None and not same:
@@ -165,7 +164,7 @@ class Edits:
             yield ask("clear_name", name=new)
             yield ask("rename_schedule", **values)
             [row] = yield from self._current([new])
-            return self._reading.row(row)
+            return self._deciding.row(row)
         raise VersionConflict(new, expected=0, actual=1)
 
     def remove(self, name: str, edit: Edit) -> Flow[bool]:
@@ -205,7 +204,7 @@ class Edits:
     def get(self, name: str) -> Flow[ScheduleRow | None]:
         """Return a stored schedule that was not removed."""
         [current] = yield from self._current([name])
-        return self._reading.row(current) if current.there else None
+        return self._deciding.row(current) if current.there else None
 
     def list(
         self,
@@ -225,7 +224,7 @@ class Edits:
             after=after,
             most=min(limit, MOST),
         )
-        return [self._reading.row(Current.of(row)) for row in rows]
+        return [self._deciding.row(Current.of(row)) for row in rows]
 
     def history(self, name: str, limit: int) -> Flow[Changes]:
         """Return the changes of a name, newest first."""
@@ -248,7 +247,7 @@ class Edits:
         written = yield self._statement("write_schedules", rows=text)
         created: dict[str, datetime] = dict(written)
         return {
-            one.wanted.name: self._deciding.row(one, created[one.wanted.name])
+            one.wanted.name: self._deciding.written(one, created[one.wanted.name])
             for one in edits
             if one.wanted.name in created
         }

@@ -145,7 +145,7 @@ def test_what_still_runs_in_one_worker_is_run_by_the_others(
     gates.go.set()
     missed = [runner.stats()["missed"] for runner in both.runners.values()]
     assert missed == [0, 0]
-    assert [replica.tally.missed for replica in both.replicas.values()] == [0, 0]
+    assert [replica.pending.refused for replica in both.replicas.values()] == [0, 0]
 
 
 def test_the_broker_is_never_asked(dsn: str, stack: ExitStack) -> None:
