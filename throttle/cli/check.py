@@ -6,14 +6,13 @@ from typing import Any
 
 import click
 from celery import Celery
-from celery.bin.base import CeleryCommand
 from rich.text import Text
 
 from celery_pecker.kernel.app_modules import load_app
 from celery_pecker.surfaces.console.rendering import visible
 from celery_pecker.surfaces.views.phrases import plural
-from throttle.cli.context import NO, UNKNOWN, Context, as_json
-from throttle.errors import Misconfigured, StoreUnavailable, ThrottleError
+from throttle.cli.context import NO, UNKNOWN, Context
+from throttle.errors import StoreUnavailable, ThrottleError
 from throttle.model import Limit
 from throttle.overview import where
 from throttle.route import Route, load
@@ -23,45 +22,35 @@ from throttle.worker.starting import check_tasks
 MARKS = {"ok": ("✓", "green"), "fail": ("✗", "bold red"), "unknown": ("?", "yellow")}
 
 
-@click.command(cls=CeleryCommand)
+@Context.command()
 @click.option("--task", help="Where would this task go? Its name.")
 @click.option("--args", "arguments", default="[]", help="With --task: a JSON list.")
 @click.option("--kwargs", default="{}", help="With --task: a JSON object.")
-@as_json
-@click.pass_context
-def check(
-    ctx: click.Context, *, task: str | None, arguments: str, kwargs: str, json: bool
-) -> None:
+def check(context: Context, *, task: str | None, arguments: str, kwargs: str) -> None:
     """Return whether a worker of this app would start, and where tasks would go.
 
     Ends with 0 if it would, 1 if something must be mended, 3 if Redis (or the service)
     gave no answer. Nothing is changed.
     """
     parsed = (_parsed("--args", arguments, list), _parsed("--kwargs", kwargs, dict))
-    app: Celery = ctx.obj.app
-    try:
-        settings = Settings.read(app.conf)
-    except Misconfigured as error:
-        raise click.ClickException(str(error)) from error
-    with Context.open(ctx, json=json) as context:
-        findings = [
-            _looked_at("limits", lambda: _limits(settings)),
-            _looked_at("counted at", lambda: _store(context)),
-            _looked_at("route", lambda: _route(settings)),
-            _looked_at("tasks", lambda: _tasks(app, settings)),
-        ]
-        if task is not None:
-            findings.append(
-                _looked_at("task", lambda: _task(app, settings, task, *parsed))
-            )
-        if not context.print_json(findings):
-            for finding in findings:
-                _print(context, finding)
-        verdicts = {finding["verdict"] for finding in findings}
-        if "fail" in verdicts:
-            context.leave(NO)
-        if "unknown" in verdicts:
-            context.leave(UNKNOWN)
+    app, settings = context.app, context.settings
+    findings = [
+        _looked_at("limits", lambda: _limits(settings)),
+        _looked_at("counted at", lambda: _store(context)),
+        _looked_at("route", lambda: _route(settings)),
+        _looked_at("tasks", lambda: _tasks(app, settings)),
+    ]
+    if task is not None:
+        found = _looked_at("task", lambda: _task(app, settings, task, *parsed))
+        findings.append(found)
+    if not context.print_json(findings):
+        for finding in findings:
+            _print(context, finding)
+    verdicts = {finding["verdict"] for finding in findings}
+    if "fail" in verdicts:
+        context.leave(NO)
+    if "unknown" in verdicts:
+        context.leave(UNKNOWN)
 
 
 def _parsed(option: str, text: str, kind: type) -> Any:

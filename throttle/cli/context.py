@@ -7,7 +7,7 @@ import click
 from celery import Celery
 
 from celery_pecker.kernel.errors import PeckerError
-from celery_pecker.surfaces.console.context import CommandContext, as_json
+from celery_pecker.surfaces.console.context import CommandContext
 from celery_pecker.surfaces.console.documents import plain
 from celery_pecker.surfaces.console.exits import NO, UNKNOWN
 from throttle.errors import StoreUnavailable, ThrottleError
@@ -16,7 +16,7 @@ from throttle.overview import Picture, Sampler, open_store
 from throttle.settings import Settings
 from throttle.store import UNSET
 
-__all__ = ["NO", "UNKNOWN", "Context", "as_json", "document", "of_database"]
+__all__ = ["NO", "UNKNOWN", "Context", "document", "of_database"]
 
 of_database = click.option(
     "--database", default=None, metavar="NAME", help="This database alone."

@@ -5,11 +5,11 @@ import socket
 
 import click
 
-from throttle.cli.context import Context, as_json
+from throttle.cli.context import Context
 from throttle.store import LONGEST, adjust
 
 
-@click.command()
+@Context.command()
 @click.argument("database")
 @click.argument(
     "operations", type=click.FloatRange(min=0, min_open=True), required=False
@@ -25,17 +25,14 @@ from throttle.store import LONGEST, adjust
 )
 @click.option("--end", is_flag=True, help="The limit of the settings is back at once.")
 @click.option("--who", default=None, help="Shown beside it (default: user@host).")
-@as_json
-@click.pass_context
-def limit(  # noqa: PLR0913  # what a command line has
-    ctx: click.Context,
+def limit(
+    context: Context,
     *,
     database: str,
     operations: float | None,
     seconds: float,
     end: bool,
     who: str | None,
-    json: bool,
 ) -> None:
     """Set the limit of DATABASE to OPERATIONS a second, in all workers, for a while.
 
@@ -45,9 +42,8 @@ def limit(  # noqa: PLR0913  # what a command line has
     if end == (operations is not None):
         message = "say either OPERATIONS or --end"
         raise click.UsageError(message)
-    with Context.open(ctx, json=json) as context:
-        limits = context.settings.limits[context.known(database)]
-        who = who or f"{getpass.getuser()}@{socket.gethostname()}"
-        message = adjust(context.store, limits, operations, seconds, who)
-        if not context.print_json({"database": database, "message": message}):
-            context.console.print(f"{database}: {message}", markup=False)
+    limits = context.settings.limits[context.known(database)]
+    who = who or f"{getpass.getuser()}@{socket.gethostname()}"
+    message = adjust(context.store, limits, operations, seconds, who)
+    if not context.print_json({"database": database, "message": message}):
+        context.console.print(f"{database}: {message}", markup=False)

@@ -7,7 +7,7 @@ heal it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 OURS = 0.1
@@ -72,13 +72,7 @@ def judge(
     if symptoms is None:
         silent = last.silent + elapsed
         if silent <= SILENCE_TIMEOUT:
-            return FactorVerdict(
-                factor=last.factor,
-                why=last.why,
-                settling=settling,
-                hard=last.hard,
-                silent=silent,
-            )
+            return replace(last, settling=settling, silent=silent)
         return _recovered(last, "no answer", settling, elapsed, silent)
     worst = max(symptoms, key=lambda symptom: symptom.ratio, default=None)
     if worst is None or worst.ratio <= 1:
@@ -87,9 +81,7 @@ def judge(
         return _recovered(last, f"{worst}, but not by our tasks", settling, elapsed)
     hard = worst.ratio >= FAR
     if settling > 0 and not (hard and not last.hard):
-        return FactorVerdict(
-            factor=last.factor, why=str(worst), settling=settling, hard=last.hard
-        )
+        return replace(last, why=str(worst), settling=settling, silent=0.0)
     factor = max(last.factor * (HARD if hard else SOFT), FLOOR)
     return FactorVerdict(factor=factor, why=str(worst), settling=SETTLING, hard=hard)
 

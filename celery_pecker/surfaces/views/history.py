@@ -276,53 +276,42 @@ def _sent(all_: Past) -> Card:
     return Card(count(all_.total.sent), note)
 
 
-POINTS = Table(
-    name="points",
-    title="History",
-    key="at",
-    columns=(
-        Column("at", "from", "instant"),
-        Column("succeeded", "succeeded", "count"),
-        Column("bad", "bad", "count", alert=True),
-        *(
-            Column(f"{key}_p{part}", f"{label} p{part}", "duration")
-            for key, label in (("late", "late"), ("wait", "wait"), ("run", "run"))
-            for part in PERCENTS
-        ),
+def _points(name: str, *columns: Column) -> Table:
+    """Return the table of a chart's points."""
+    return Table(
+        name=name,
+        title="History",
+        key="at",
+        columns=(Column("at", "from", "instant"), *columns),
+        empty="No figures of that time: they are written once a minute.",
+        by_hand=True,
+        nouns=("point", "points"),
+    )
+
+
+POINTS = _points(
+    "points",
+    Column("succeeded", "succeeded", "count"),
+    Column("bad", "bad", "count", alert=True),
+    *(
+        Column(f"{key}_p{part}", f"{key} p{part}", "duration")
+        for key in ("late", "wait", "run")
+        for part in PERCENTS
     ),
-    empty="No figures of that time: they are written once a minute.",
-    by_hand=True,
-    nouns=("point", "points"),
 )
-OUTBOX_POINTS = Table(
-    name="outbox_points",
-    title="History",
-    key="at",
-    columns=(
-        Column("at", "from", "instant"),
-        Column("sent", "sent", "count"),
-        Column("depth", "waiting", "count"),
-        Column("age", "oldest", "duration"),
-    ),
-    empty=POINTS.empty,
-    by_hand=True,
-    nouns=POINTS.nouns,
+OUTBOX_POINTS = _points(
+    "outbox_points",
+    Column("sent", "sent", "count"),
+    Column("depth", "waiting", "count"),
+    Column("age", "oldest", "duration"),
 )
-LIMIT_POINTS = Table(
-    name="limit_points",
-    title="History",
-    key="at",
-    columns=(
-        Column("at", "from", "instant"),
-        Column("admitted", "admitted", "count"),
-        Column("held", "held on average", "figure"),
-        Column("traffic", "operations", "rate"),
-        Column("peak", "at most", "rate"),
-        Column("in_force", "limit in force", "rate"),
-    ),
-    empty=POINTS.empty,
-    by_hand=True,
-    nouns=POINTS.nouns,
+LIMIT_POINTS = _points(
+    "limit_points",
+    Column("admitted", "admitted", "count"),
+    Column("held", "held on average", "figure"),
+    Column("traffic", "operations", "rate"),
+    Column("peak", "at most", "rate"),
+    Column("in_force", "limit in force", "rate"),
 )
 MARKS = Table(
     name="marks",
