@@ -114,7 +114,7 @@ class LimitFigures:
                 total[key] = (
                     max(total[key], count) if key == KNOWN else total[key] + count
                 )
-        del total[PEAK]
+        total.pop(PEAK, None)
         for key, count in total.items():
             self._add(ALL_LIMITS, at_us, key, count)
 

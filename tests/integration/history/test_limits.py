@@ -115,6 +115,19 @@ def test_a_restart_counts_from_nothing_and_an_outage_of_the_store_is_not_seen(
     assert (found.admitted, found.traffic, found.held) == (16, 60.0, 0.0)
 
 
+def test_a_store_that_never_answered_leaves_what_was_let_in(
+    dsn: str, database: Database
+) -> None:
+    """Its policy let tasks in; and a worker that has seen nothing writes nothing."""
+    Worker(dsn, Clock()).leave()
+    worker = Worker(dsn, Clock())
+    never = Snapshot(None, 0.0, away=True)
+    worker.figures.note({"main": replace(IDLE, admitted=8)}, never)
+    worker.leave()
+    found = total(database)
+    assert (found.admitted, found.traffic, found.held) == (8, None, None)
+
+
 def test_all_limits_together_are_a_sum_of_databases(
     dsn: str, database: Database
 ) -> None:
