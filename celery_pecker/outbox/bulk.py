@@ -14,7 +14,7 @@ use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from json.encoder import encode_basestring_ascii as _quoted
@@ -255,9 +255,15 @@ def build(task: Any, rows: Iterable[Any], gather: Gather, limit: int) -> BulkBat
     batch = BulkBatch()
     template: Copies | None = None
     result_of: Callable[[str], Any] | None = None
+    parent = task.app.current_worker_task
     for number, (args, kwargs) in enumerate(calls):
         if template is not None and result_of is not None:
-            _copy(batch, template, result_of, (args, kwargs), limit)
+            copied = template.message((args, kwargs), new_tag())
+            refusals.check(copied, limit)
+            batch.entries.append(replace(batch.entries[0], message=copied))
+            batch.results.append(result_of(copied.task_id))
+            if parent:
+                parent.add_trail(batch.results[-1])
             continue
         entries, result = gather(task.s(*args, **kwargs))
         batch.entries += entries
@@ -266,30 +272,8 @@ def build(task: Any, rows: Iterable[Any], gather: Gather, limit: int) -> BulkBat
             first = entries[0].message
             template = Copies.of(task.app, task, first, (args, kwargs))
             batch.copies = template is not None
-            result_of = like(_result(task, result))
+            # The others are without a parent, and ignored as the first.
+            alike = task.AsyncResult(result.id)
+            alike.ignored = result.ignored
+            result_of = like(alike)
     return batch
-
-
-def _result(task: Any, first: Any) -> Any:
-    """Return a result as the others are: without a parent, ignored as the first."""
-    result = task.AsyncResult(first.id)
-    result.ignored = first.ignored
-    return result
-
-
-def _copy(
-    batch: BulkBatch,
-    template: Copies,
-    result_of: Callable[[str], Any],
-    row: Row,
-    limit: int,
-) -> None:
-    message = template.message(row, new_tag())
-    refusals.check(message, limit)
-    first = batch.entries[0]
-    batch.entries.append(Entry(message, first.mode, first.key))
-    result = result_of(message.task_id)
-    parent = template.app.current_worker_task
-    if parent:
-        parent.add_trail(result)
-    batch.results.append(result)

@@ -96,17 +96,9 @@ class _Channel:
 
     connection = None
 
-    def prepare_message(
-        self,
-        body: Any,
-        priority: int | None = None,
-        content_type: str | None = None,
-        content_encoding: str | None = None,
-        headers: dict[str, Any] | None = None,
-        properties: dict[str, Any] | None = None,
-    ) -> tuple[Any, ...]:
-        """Return what a message is made of."""
-        return body, priority, content_type, content_encoding, headers, properties
+    def prepare_message(self, *parts: Any) -> tuple[Any, ...]:
+        """Return what a message is made of, in kombu's order."""
+        return parts
 
     def basic_publish(
         self, message: Any, exchange: Any, routing_key: str | None, **_: object

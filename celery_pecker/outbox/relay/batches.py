@@ -133,10 +133,6 @@ class Batches:
         )
         return None if row is None else RelayBatch(*row)
 
-    def shorten_holds(self) -> int:
-        """Shorten holds from before the database's clock stepped back."""
-        return self.database.change("shorten_outbox_holds")
-
     def read(self, batch: RelayBatch) -> list[Message]:
         """Return the messages of a batch, by id; parked and dropped ones are out."""
         rows = self.database.run("read_outbox", ids=batch.ids)

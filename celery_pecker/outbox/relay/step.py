@@ -116,7 +116,8 @@ class Relay:
         self._others = self.batches.announce(
             host=socket.gethostname(), pid=os.getpid(), tally=self.tally
         )
-        self.batches.shorten_holds()
+        # Those from before the database's clock stepped back.
+        self.batches.database.change("shorten_outbox_holds")
         self._upkeep_at = now
 
     def _reclaim(self, *, mine: bool) -> RelayBatch | None:

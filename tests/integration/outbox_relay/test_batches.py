@@ -136,11 +136,13 @@ def test_a_clock_that_steps_back_holds_no_batch_longer(
         "update pecker_outbox_batches set held_until = held_until + interval '1 hour'"
     )
     assert relay.reclaim() is None
-    assert relay.shorten_holds() == 1
+    assert relay.database.change("shorten_outbox_holds") == 1
     taken = relay.reclaim()
     assert taken is not None
     assert taken.ids == batch.ids
-    assert relays().shorten_holds() == 0, "a hold that is right stays"
+    assert relays().database.change("shorten_outbox_holds") == 0, (
+        "a hold that is right stays"
+    )
 
 
 def test_a_batch_is_parted(relays: Relays, outbox: psycopg.Connection[Any]) -> None:
