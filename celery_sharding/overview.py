@@ -14,9 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
+from celery_pecker.kernel.error_groups import ErrorGroup, grouped
+from celery_pecker.surfaces.views.error_groups import note_of
+from celery_pecker.surfaces.views.phrases import plural
 from celery_sharding.errors import NoExecutor
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.rows import ErrorRow, Grid, JobRow, ShardRow
@@ -95,6 +99,11 @@ MEANINGS: Mapping[Code, Meaning] = MappingProxyType(
 )
 
 
+def in_words(code: Code) -> str:
+    """Return a code as people read it: failed (302)."""
+    return f"{MEANINGS[code].name} ({int(code)})"
+
+
 class State(StrEnum):
     """How a job stands, as people ask for it."""
 
@@ -109,6 +118,8 @@ class State(StrEnum):
     POSTING = "posting"
     DELIVERING = "delivering"
     SUCCEEDED = "succeeded"
+    PARTLY = "partly failed"
+    """It succeeded, and items of it failed."""
     FAILED = "failed"
     CANCELLED = "cancelled"
 
@@ -120,7 +131,7 @@ class JobVerdict(NamedTuple):
     why: str
 
 
-ENDED = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
+ENDED = frozenset({State.SUCCEEDED, State.PARTLY, State.FAILED, State.CANCELLED})
 """States after which nothing follows, unless the job is run again."""
 SENT = "its message was sent, and no worker has begun it"
 STARVED = "no live worker runs shards: start one with this app"
@@ -155,7 +166,7 @@ def _sharding(row: JobRow) -> JobVerdict:
     layer = f"layer {row.layer + 1} of {row.layers}"
     if row.held:
         many = f"{row.held} of at most {row.concurrency}"
-        return JobVerdict(State.RUNNING, f"{layer}: {many} shards run")
+        return JobVerdict(State.RUNNING, f"{layer}: {many} shards run{_failed(row)}")
     if not row.executors:
         return JobVerdict(State.STARVED, _starved())
     return JobVerdict(State.WAITING, f"{layer}: shards wait for a worker that is free")
@@ -169,11 +180,16 @@ def _ended(row: JobRow) -> JobVerdict:
     if row.outcome is Outcome.CANCELLED:
         return JobVerdict(State.CANCELLED, "it was cancelled")
     if row.outcome is Outcome.FAILED:
-        return JobVerdict(State.FAILED, reason(row) or "it failed")
-    failed = f", {row.failed:,} items failed" if row.failed else ""
-    return JobVerdict(
-        State.SUCCEEDED, f"{row.done:,} of {row.total:,} items done{failed}"
-    )
+        why = reason(row) or "it failed"
+        early = "" if row.planned_at else "before it had items, in planning: "
+        return JobVerdict(State.FAILED, early + why)
+    state = State.PARTLY if row.failed else State.SUCCEEDED
+    done = f"{row.done:,} of {row.total:,} items done"
+    return JobVerdict(state, done + _failed(row))
+
+
+def _failed(row: JobRow) -> str:
+    return f", {plural(row.failed, 'item')} failed" if row.failed else ""
 
 
 def reason(row: JobRow) -> str:
@@ -186,6 +202,8 @@ def reason(row: JobRow) -> str:
 
 STRAGGLERS = 10
 ERRORS = 20
+GROUPED = 1_000
+"""Failed items whose errors are grouped for a look, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +217,10 @@ class Snapshot:
     errors: Sequence[ErrorRow]
     more_errors: bool
     """Whether there are errors behind these."""
+    groups: Sequence[ErrorGroup]
+    """Errors that are one."""
+    note: str
+    """What is to say of them."""
 
     @property
     def progress(self) -> Progress:
@@ -218,11 +240,12 @@ def take_snapshot(
     errors_after: tuple[int, int] = (-1, -1),
     errors: int = ERRORS,
 ) -> Snapshot:
-    """Return how a job stands, in five statements; raise JobNotFound."""
+    """Return how a job stands, in bounded work; raise JobNotFound."""
     reading = ledger.reading
     row = reading.job(task_id)
     layers = reading.layers(row.leading)
     failed = reading.errors(row.leading, after=errors_after, most=errors + 1)
+    groups, note = error_groups(ledger, row, most=GROUPED)
     return Snapshot(
         row=row,
         layers=layers,
@@ -230,4 +253,17 @@ def take_snapshot(
         stragglers=reading.stragglers(row.leading, most=STRAGGLERS),
         errors=failed[:errors],
         more_errors=len(failed) > errors,
+        groups=groups,
+        note=note,
     )
+
+
+def error_groups(
+    ledger: Ledger, row: JobRow, *, most: int
+) -> tuple[list[ErrorGroup], str]:
+    """Return the errors of a job that are one, and what is to say of them."""
+    seen = islice(ledger.reading.each_seen(row.leading), most)
+    is_open = row.stage is not Stage.ENDED or row.leader is not None
+    groups = grouped(seen, job=row.task_id, is_open=is_open)
+    read = sum(one.count for one in groups)
+    return groups, note_of(read, most, "failed items")

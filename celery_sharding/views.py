@@ -7,6 +7,7 @@ from typing import Any
 from kombu.utils.json import dumps
 
 from celery_pecker.kernel.clock import to_us
+from celery_pecker.surfaces.views.error_groups import groups_table
 from celery_pecker.surfaces.views.model import (
     Act,
     Card,
@@ -14,6 +15,7 @@ from celery_pecker.surfaces.views.model import (
     Figure,
     Filter,
     Measure,
+    NoSuchRow,
     Query,
     Samples,
     Shown,
@@ -38,6 +40,7 @@ from celery_sharding.overview import (
     MEANINGS,
     Snapshot,
     State,
+    in_words,
     reason,
     take_snapshot,
     verdict,
@@ -90,7 +93,13 @@ def read_job(ledger: Ledger, query: Query) -> Shown | None:
     return Shown(
         now_us=to_us(seen.row.now),
         summary=seen,
-        rows={"job": [seen.row], "stragglers": seen.stragglers, "errors": seen.errors},
+        rows={
+            "job": [seen.row],
+            "stragglers": seen.stragglers,
+            "groups": seen.groups,
+            "errors": seen.errors,
+        },
+        notes={"groups": seen.note},
         more=seen.more_errors,
         next=f"{last.origin}.{last.place}" if last else "",
         extra={**_picture(seen), "shard": _chosen(ledger, seen.row.leading, chosen)},
@@ -191,6 +200,16 @@ ACTS = (
         asks="No more of its items begin, and it ends as REVOKED.",
     ),
 )
+
+
+def _retry_these(ledger: Ledger, key: str, user: str) -> int:
+    del user
+    task_id, _, group = key.rpartition("/")
+    ledger.close()  # over a new connection: it must not be done twice
+    if items := ledger.control.retry_failed(task_id, group):
+        return items
+    message = f"the job {task_id} has no error {group}"
+    raise NoSuchRow(message)
 
 
 # Figures
@@ -334,7 +353,7 @@ def _left(row: JobRow) -> float | None:
 def shard_state(row: ShardRow) -> str:
     """Return the code of a shard in words, and over how many deaths."""
     deaths = f", {plural(row.deaths, 'death')}" if row.deaths else ""
-    return f"{int(row.code)} {MEANINGS[row.code].name}{deaths}"
+    return in_words(row.code) + deaths
 
 
 def as_text(item: Any, longest: int = LONGEST) -> str:
@@ -350,7 +369,7 @@ def _failed_item(row: ErrorRow) -> str:
 def _failed_at(row: ErrorRow) -> str:
     error = row.error
     again = f" · attempt {error.attempt}" if error.attempt > 1 else ""
-    return f"{int(error.code)} · {count(error.shard)}{again}"
+    return f"{count(error.shard)} · {in_words(error.code)}{again}"
 
 
 _COLUMNS = (
@@ -382,6 +401,7 @@ STATES = {
     "posting": "running",
     "delivering": "sent",
     "succeeded": "done",
+    "partly failed": "missed",
     "failed": "bad",
     "cancelled": "refused",
 }
@@ -451,6 +471,20 @@ STRAGGLERS_TABLE = Table(
     empty="No shard runs.",
     headed=True,
 )
+GROUPS_TABLE = groups_table(
+    "Failed items by error",
+    "shards",
+    Act(
+        "retry_these",
+        "Retry these",
+        _retry_these,
+        "{answer:,} items run again, and then Post.",
+        asks="Items with this error run again, and then Post, once more; a shard that"
+        " failed as a whole runs from where it ended, or whole. Others that failed stay"
+        " as they are. What had not begun when the job ended runs, too.",
+        when=lambda group: not group.open,
+    ),
+)
 ERRORS_TABLE = Table(
     name="errors",
     title="Failed items",
@@ -495,6 +529,6 @@ JOB = View(
     name="sharding-job",
     title="Sharded job",
     read=read_job,
-    tables=(JOB_TABLE, LAYERS_TABLE, STRAGGLERS_TABLE, ERRORS_TABLE),
+    tables=(JOB_TABLE, LAYERS_TABLE, STRAGGLERS_TABLE, GROUPS_TABLE, ERRORS_TABLE),
     figures=JOB_FIGURES,
 )

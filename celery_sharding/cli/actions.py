@@ -34,10 +34,17 @@ def cancel(context: Context, *, task_id: str) -> None:
     context.tell({"task_id": task_id, "cancelled": True}, JOBS.said("cancel", task_id))
 
 
-@job_command
-def retry(context: Context, *, task_id: str) -> None:
-    """Run the failed items of an ended job once more, and then Post."""
-    items = context.ledger.control.retry_failed(task_id)
+@Context.command()
+@of_job
+@click.option("--error", help="Of this error alone: its key in `errors --grouped`.")
+@acting("sharding retry", "task_id", "error")
+def retry(context: Context, *, task_id: str, error: str | None) -> None:
+    """Run the failed items of an ended job once more, and then Post.
+
+    With --error those alone that failed so; what had not begun when the job ended runs
+    in any case.
+    """
+    items = context.ledger.control.retry_failed(task_id, error)
     context.tell({"task_id": task_id, "items": items}, RETRY.said(task_id, items))
 
 

@@ -8,16 +8,15 @@ from celery_pecker.surfaces.console.listing import Listing
 from celery_pecker.surfaces.console.rendering import STYLES, print_table, visible
 from celery_pecker.surfaces.views.phrases import NONE, duration, pace
 from celery_sharding.cli.context import Context, of_job
-from celery_sharding.cli.errors import item, short
 from celery_sharding.cli.listing import document
-from celery_sharding.overview import MEANINGS, Snapshot, take_snapshot
-from celery_sharding.views import LAYERS_TABLE, STATES, STRAGGLERS_TABLE
+from celery_sharding.overview import MEANINGS, Snapshot, in_words, take_snapshot
+from celery_sharding.views import GROUPS_TABLE, LAYERS_TABLE, STATES, STRAGGLERS_TABLE
 
 
 @Context.command()
 @of_job
 def show(context: Context, *, task_id: str) -> None:
-    """Show one job: layers, shards by status, what takes long, the first errors."""
+    """Show one job: layers, shards by status, what takes long, errors that are one."""
     seen = take_snapshot(context.ledger, task_id)
     if not context.print_json(_document(seen)):
         _print(context, seen)
@@ -31,6 +30,7 @@ def _document(seen: Snapshot) -> dict[str, object]:
         "stragglers": seen.stragglers,
         "errors": [row.error for row in seen.errors],
         "more_errors": seen.more_errors,
+        "error_groups": seen.groups,
     }
 
 
@@ -42,19 +42,16 @@ def _print(context: Context, seen: Snapshot) -> None:
         if text != NONE:
             context.console.print(Text(f"  {name:<12}{text}"))
     print_table(context, LAYERS_TABLE, seen.layers)
-    listing = Listing("code", "shards", "what it means", right={"shards"})
+    listing = Listing("shards are", "shards", "what it means", right={"shards"})
     each = "" if seen.grid.per == 1 else f" groups of {seen.grid.per}"
     for code, many in sorted(seen.grid.counts.items()):
-        known = MEANINGS[code]
-        listing.add_row(str(code), f"{many:,}{each}", f"{known.name}: {known.why}")
+        listing.add_row(in_words(code), f"{many:,}{each}", MEANINGS[code].why)
     if listing.row_count:
         context.console.print(listing)
     print_table(context, STRAGGLERS_TABLE, seen.stragglers)
-    for error in seen.errors:
-        text = f"{error.error.type}: {short(error.error.message)}"
-        context.console.print(Text(f"  {item(error.error.item)}  {text}", style="red"))
-    if seen.more_errors:
-        context.console.print("  … and more: celery -A proj sharding errors ID")
+    print_table(context, GROUPS_TABLE, seen.groups)
+    if seen.note:
+        context.console.print(seen.note)
 
 
 def _facts(context: Context, seen: Snapshot) -> Iterator[tuple[str, str]]:

@@ -102,7 +102,7 @@ def line(row: JobRow, seen: JobPace) -> str:
     """Return how a job stands as one line, for a log."""
     ended = row.done + row.failed
     parts = [
-        f"{verdict(row).state:<10}",
+        f"{verdict(row).state:<13}",
         f"layer {min(row.layer + 1, max(row.layers, 1))}/{row.layers}",
         f"{percent(row.progress().fraction, 1):>6}",
         f"{ended:,}/{row.total:,}",

@@ -4,7 +4,7 @@ An ended job that is run again has one more run: its layers, then Post once, wit
 is there by then. All is written in one transaction, the job's row first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -17,12 +17,16 @@ from celery_sharding.errors import (
 )
 from celery_sharding.ledger.base import Repository, jsonb
 from celery_sharding.ledger.outcomes import OPEN, JobOutcomes
+from celery_sharding.ledger.reading import Errors
 from celery_sharding.ledger.tickets import Tickets
 from celery_sharding.model import Outcome, Stage
 from celery_sharding.policies import as_json, check, from_json
 
 STATEMENT_TIMEOUT = 60.0
 """Seconds that one statement may take: a job may have a million errors."""
+
+ALL = {"origins": None, "places": None}
+"""Which errors are meant."""
 
 
 class _Nothing(Exception):
@@ -32,16 +36,20 @@ class _Nothing(Exception):
 class Reopening(Repository):
     """Ended jobs get one more run."""
 
-    def retry_failed(self, task_id: str) -> int:
+    def retry_failed(self, task_id: str, group: str | None = None) -> int:
         """Reopen what did not succeed of an ended job; return how many items.
 
         Failed items by shards of their own, shards that ended early from where they
         were. Where all succeeded: nothing, or Post alone if that is what failed, or
         PreProcess. Raises JobNotFound, WrongStage.
+
+        ``group``: the fingerprint of the errors whose items run again; all others stay
+        as they are, and what was not begun runs in any case. Where there is none of
+        these errors: nothing.
         """
         try:
             with self.database.transaction(timeout=STATEMENT_TIMEOUT):
-                return self._retry(task_id)
+                return self._retry(task_id, group)
         except _Nothing:
             return 0
 
@@ -67,18 +75,19 @@ class Reopening(Repository):
             self._restart(job, origins)
             return self._counted(job)
 
-    def _retry(self, task_id: str) -> int:
+    def _retry(self, task_id: str, group: str | None) -> int:
         job, outcome, planned, most = self._reopened(task_id)
+        meant = ALL if group is None else self._places(job, group)
         if not planned:
             self._change_one("restart_job", job=job, stage=Stage.SUBMITTED.value)
             return 0
         Tickets(self.database).end_all_holds(job)
-        whole = [row[0] for row in self._run("whole_failures", job=job)]
+        whole = self._numbers("whole_failures", job=job, **meant)
         if whole:
             self._restart(job, whole)
-        self._change("resume_shards", job=job)
-        self._change("repeat_failures", job=job, most=most)
-        self._change("forget_errors", job=job, origins=None)
+        self._change("resume_shards", job=job, **meant)
+        self._change("repeat_failures", job=job, most=most, **meant)
+        self._change("forget_errors", job=job, **meant)
         items = self._counted(job)
         if not items and outcome is Outcome.SUCCEEDED:
             raise _Nothing
@@ -86,10 +95,19 @@ class Reopening(Repository):
             self._change_one("restart_job", job=job, stage=Stage.POSTING.value)
         return items
 
+    def _places(self, job: int, group: str) -> Mapping[str, list[int]]:
+        """Return where the errors of that fingerprint are; there is one at least."""
+        seen = Errors(self.database).each_seen(job)
+        places = [one.id for one in seen if one.fingerprint == group]
+        if not places:
+            raise _Nothing
+        origins, at = zip(*places, strict=True)
+        return {"origins": [*origins], "places": [*at]}
+
     def _restart(self, job: int, origins: list[int]) -> None:
         """Reset these shards, and what hangs on them, to how they were planned."""
         self._change("forget_results", job=job, origins=origins)
-        self._change("forget_errors", job=job, origins=origins)
+        self._change("forget_errors", job=job, origins=origins, places=None)
         self._change("restart_shards", job=job, origins=origins)
 
     def _reopened(self, task_id: str) -> tuple[int, Outcome, bool, int]:

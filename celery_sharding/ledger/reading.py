@@ -9,6 +9,7 @@ from typing import Any
 
 from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.error_groups import Seen
 from celery_sharding.codec import decode
 from celery_sharding.errors import DatabaseUnavailable, InstanceNotFound, JobNotFound
 from celery_sharding.ledger.base import R, Repository, record
@@ -53,7 +54,33 @@ ANY: Mapping[str, object] = {
 """Which shards are asked for, by default."""
 
 
-class Reading(Repository):
+class Errors(Repository):
+    """Failed items of a job, in the order of their places."""
+
+    def errors(
+        self, job: int, *, after: tuple[int, int] = (-1, -1), most: int = PAGE
+    ) -> list[ErrorRow]:
+        """Return failed items behind the place (origin, place), in that order."""
+        origin, place = after
+        params = {"job": job, "origin": origin, "place": place, "most": most}
+        return self._read(record(_error), "list_errors", **params)
+
+    def each_seen(self, job: int) -> Iterator[Seen]:
+        """Yield all failed items as what is grouped, by their places."""
+        for origin, place, error in self.each_row(job):
+            shard = f"{error.shard:,}"
+            known = (error.type, error.message, error.traceback, error.at)
+            yield Seen((origin, place), shard, *known)
+
+    def each_row(self, job: int) -> Iterator[ErrorRow]:
+        """Yield all of them, in memory of one page."""
+        after = (-1, -1)
+        while page := self.errors(job, after=after):
+            yield from page
+            after = (page[-1].origin, page[-1].place)
+
+
+class Reading(Errors):
     """Questions to the ledger that change nothing."""
 
     def __init__(self, database: Database, *, waits: float = 0.0) -> None:
@@ -150,20 +177,6 @@ class Reading(Repository):
         """Return the shards that were claimed and have not ended, the longest first."""
         return self._shards(job, oldest=True, most=most)
 
-    def errors(
-        self, job: int, *, after: tuple[int, int] = (-1, -1), most: int = PAGE
-    ) -> list[ErrorRow]:
-        """Return failed items behind the place (origin, place), in that order."""
-        origin, place = after
-        return self._read(
-            record(_error),
-            "list_errors",
-            job=job,
-            origin=origin,
-            place=place,
-            most=most,
-        )
-
     def results(
         self, job: int, *, after: tuple[int, int] = (-1, -1), most: int = PAGE
     ) -> list[ResultRow]:
@@ -181,11 +194,8 @@ class Reading(Repository):
 
     def each_error(self, task_id: str) -> Iterator[ItemError]:
         """Yield all failed items, one by one, in memory of one page."""
-        job, after = self.job(task_id).leading, (-1, -1)
-        while page := self.errors(job, after=after):
-            for row in page:
-                yield row.error
-            after = (page[-1].origin, page[-1].place)
+        for row in self.each_row(self.job(task_id).leading):
+            yield row.error
 
     def each_result(self, task_id: str) -> Iterator[Any]:
         """Yield all results, one by one, in memory of one page as it is stored.

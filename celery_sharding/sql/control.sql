@@ -75,6 +75,16 @@ set stage = %(stage)s,
 from clock
 where job.job = %(job)s and job.stage = 'sharding'
 
+/* part:meant_errors */
+-- Errors that are meant: all (null), those of the items of shards, or those of places.
+(
+    %(origins)s::integer[] is null
+    or %(places)s::integer[] is null and error.origin = any (%(origins)s::integer[])
+    or (error.origin, error.place) in (
+        select * from unnest(%(origins)s::integer[], %(places)s::integer[])
+    )
+)
+
 /* celery_sharding:whole_failures */
 -- Shards that failed after their last item: each of their items is to be run again.
 select distinct shard.origin
@@ -83,6 +93,7 @@ join {schema}.pecker_shards as shard
     on shard.job = error.job and shard.shard = error.shard
 where error.job = %(job)s
     and error.place = -1
+    and {meant_errors}
     and shard.status in (203, 302, 403)
     and shard.cursor >= coalesce(cardinality(shard.picks), shard.hi - shard.lo)
 
@@ -102,13 +113,9 @@ where shard.job = %(job)s
     and result.shard = shard.shard
 
 /* celery_sharding:forget_errors */
--- Failures of items that run again: of these shards' items, or (null) all.
+-- Failures of items that run again.
 delete from {schema}.pecker_item_errors as error
-where error.job = %(job)s
-    and (
-        %(origins)s::integer[] is null
-        or error.origin = any (%(origins)s::integer[])
-    )
+where error.job = %(job)s and {meant_errors}
 
 /* celery_sharding:restart_shards */
 -- These shards are as they were planned; those that repeated items of them have none left.
@@ -129,13 +136,20 @@ set status = case when shard.shard = shard.origin then 100 else 301 end,
 where shard.job = %(job)s and shard.origin = any (%(origins)s::integer[])
 
 /* celery_sharding:resume_shards */
--- Shards that ended before their last item go on from where they were. All that failed is
--- run again by shards of their own, so no shard counts a failure.
+-- Shards that ended before their last item, and have an error that is meant, go on from
+-- where they were. Items that they never reached have not failed any more.
+with meant as materialized (
+    select distinct error.shard
+    from {schema}.pecker_item_errors as error
+    where error.job = %(job)s and {meant_errors}
+)
 update {schema}.pecker_shards as shard
 set status = 100,
     ticket = null,
     ahead = shard.cursor,
-    failed = 0,
+    failed = greatest(
+        shard.failed - (coalesce(cardinality(shard.picks), shard.hi - shard.lo)
+            - shard.cursor), 0),
     deaths = 0,
     not_before = null,
     claimed_at = null,
@@ -143,10 +157,12 @@ set status = 100,
 where shard.job = %(job)s
     and shard.status in (203, 302, 403)
     and shard.cursor < coalesce(cardinality(shard.picks), shard.hi - shard.lo)
+    and (%(origins)s::integer[] is null or shard.shard in (select meant.shard from meant))
 
 /* celery_sharding:repeat_failures */
 -- Failed items get shards of their own, in the layer of the shard whose items they are.
--- What an open shard is to run anyway is left to it.
+-- What an open shard is to run anyway is left to it. The shards in which they failed do
+-- not count them any more.
 with waiting as materialized (
     select shard.origin, shard.picks, shard.cursor,
            shard.lo + shard.cursor as first, shard.hi
@@ -154,12 +170,13 @@ with waiting as materialized (
     where shard.job = %(job)s and shard.status = 100
 ),
 failed as (
-    select error.origin, error.place,
+    select error.origin, error.place, error.shard,
            (row_number() over (partition by error.origin order by error.place) - 1)
                / %(most)s::integer as part
     from {schema}.pecker_item_errors as error
     where error.job = %(job)s
         and error.place >= 0
+        and {meant_errors}
         and not exists (
             select from waiting
             where waiting.origin = error.origin
@@ -177,10 +194,18 @@ parts as (
     from failed
     group by failed.origin, failed.part
 ),
-none as (
+fewer as (
     update {schema}.pecker_shards as shard
-    set failed = 0
-    where shard.job = %(job)s and shard.failed <> 0
+    set failed = case when %(origins)s::integer[] is null then 0
+        else greatest(shard.failed - counted.items, 0) end
+    from (
+        select known.shard, count(failed.place)::integer as items
+        from {schema}.pecker_shards as known
+        left join failed on failed.shard = known.shard
+        where known.job = %(job)s and known.failed <> 0
+        group by known.shard
+    ) as counted
+    where shard.job = %(job)s and shard.shard = counted.shard
 )
 insert into {schema}.pecker_shards
     (job, shard, layer, origin, lo, hi, picks, reference, owner)

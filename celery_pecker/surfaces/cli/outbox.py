@@ -19,7 +19,15 @@ from celery_pecker.outbox.runs.load import MAX_PAUSE, MAX_THREADS, Load
 from celery_pecker.surfaces.cli.context import NO, Context, limited, number
 from celery_pecker.surfaces.console.rendering import print_figures, print_table
 from celery_pecker.surfaces.findings.broker import takers
-from celery_pecker.surfaces.views.outbox import GONE, MESSAGES, OUTBOX, TASKS
+from celery_pecker.surfaces.views.outbox import (
+    GONE,
+    GROUPS,
+    MESSAGES,
+    OUTBOX,
+    TASKS,
+    error_groups,
+    of_group,
+)
 from celery_pecker.surfaces.views.outbox import explain as why
 from celery_pecker.surfaces.views.phrases import plural
 
@@ -146,8 +154,20 @@ def explain(context: Context, database: Database, /, *, number: int) -> None:
     context.print_verdict(found[1], str(number))
 
 
+@in_outbox
+def errors(context: Context, database: Database, /) -> None:
+    """Show why rows are parked: errors that are one, with their tasks."""
+    groups, note = error_groups(database)
+    if not context.print_json({"groups": groups, "note": note}):
+        print_table(context, GROUPS, groups)
+        click.echo(note or f"{plural(len(groups), 'error')}.")
+    if not groups:
+        context.leave(NO)
+
+
 @changing
 @due
+@click.option("--error", "error", help="Parked rows of this error: a key of `errors`.")
 def retry(
     context: Context,
     database: Database,
@@ -155,14 +175,18 @@ def retry(
     *,
     at: str | None,
     delay: float | None,
+    error: str | None,
     **which: Any,
 ) -> int:
     """Let parked rows be delivered or run again, with all their attempts.
 
     They are due at once, or when --at or --delay says.
     """
-    when = _instant(at, context)
-    return operations.retry(database, chosen(**which), at=when, delay=delay)
+    if error is not None and any(which.values()):
+        message = "--error names its rows by itself: no others with it"
+        raise click.UsageError(message)
+    meant = chosen(**which) if error is None else of_group(database, error)
+    return operations.retry(database, meant, at=_instant(at, context), delay=delay)
 
 
 @changing

@@ -90,6 +90,7 @@ def document(view: View, shown: Shown) -> dict[str, Any]:
         "size": shown.size,
         "more": shown.more,
         "next": shown.next,
+        "notes": dict(shown.notes),
         **shown.extra,
     }
 

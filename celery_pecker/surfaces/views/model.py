@@ -345,6 +345,8 @@ class Shown:
     """Whether there are rows behind these."""
     next: str = ""
     """What `after` of an address is for them."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What is to say below tables, by their names."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What pictures need beside the rows, as JSON."""
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from celery_pecker.kernel.database import Database
+from celery_pecker.kernel.error_groups import ErrorGroup, Seen, grouped
 from celery_pecker.outbox import operations
 from celery_pecker.outbox.operations import Which
 from celery_pecker.outbox.overview import (
@@ -17,6 +18,7 @@ from celery_pecker.outbox.overview import (
 from celery_pecker.schedules.overview.model import LockingSession
 from celery_pecker.schedules.overview.reader import Overview
 from celery_pecker.schedules.overview.verdicts import Explanation
+from celery_pecker.surfaces.views.error_groups import groups_table, note_of
 from celery_pecker.surfaces.views.model import (
     HIDDEN,
     Act,
@@ -37,6 +39,8 @@ from celery_pecker.surfaces.views.phrases import count, duration, plural, rate
 
 ROWS = 100
 """Messages that a page gets, at most."""
+GROUPED = 1_000
+"""Parked messages whose errors are grouped, at most."""
 LARGEST_ID = 2**63 - 1
 GONE = "This message is not in the outbox any more."
 
@@ -49,14 +53,43 @@ def read(database: Database, query: Query) -> Shown:
     parked = query.get("parked") == "1"
     rows = overview.rows(_which(query), limit=ROWS + 1)
     summary = overview.summary()
+    groups, note = error_groups(database) if summary.parked else ([], "")
     return Shown(
         total=_matching(summary, task, parked=parked),
         size=ROWS,
         now_us=now,
         summary=summary,
-        rows={"tasks": summary.tasks, "messages": rows[:ROWS]},
+        rows={"tasks": summary.tasks, "groups": groups, "messages": rows[:ROWS]},
+        notes={"groups": note},
         more=len(rows) > ROWS,
     )
+
+
+def error_groups(database: Database) -> tuple[list[ErrorGroup], str]:
+    """Return why messages are parked, by errors that are one, and what is left out."""
+    parked = OutboxOverview(database).rows(Which(parked=True), limit=GROUPED)
+    groups = grouped(
+        Seen(
+            id=row.id,
+            of=row.task,
+            type="",
+            message=row.last_error or "by hand",
+            traceback=None,
+            at=row.parked_at or row.created_at,
+        )
+        for row in parked
+    )
+    return groups, note_of(len(parked), GROUPED, "parked messages")
+
+
+def of_group(database: Database, key: str) -> Which:
+    """Return the parked messages of an error; raise NoSuchRow."""
+    groups, _ = error_groups(database)
+    for group in groups:
+        if group.key == key:
+            return Which(ids=group.ids, parked=True)
+    message = f"no parked message has the error {key}"
+    raise NoSuchRow(message)
 
 
 class Takers(NamedTuple):
@@ -253,6 +286,11 @@ ACTS = (
 )
 
 
+def _retry_these(database: Database, key: str, user: str) -> int:
+    del user
+    return operations.retry(database, of_group(database, key))
+
+
 # Figures
 
 
@@ -393,11 +431,23 @@ MESSAGES = Table(
     nouns=("message", "messages"),
     filters=(Filter("parked", "parked only", kind="flag"), Filter("task", "task")),
 )
+GROUPS = groups_table(
+    "Parked messages by error",
+    "tasks",
+    Act(
+        "retry_these",
+        "Retry these",
+        _retry_these,
+        "To be tried again, with all attempts: {answer:,} messages.",
+        asks="Its messages, of whatever task, are delivered or run again, with all"
+        " attempts; what they did before they were parked is done again, too.",
+    ),
+)
 OUTBOX = View(
     name="outbox",
     title="Outbox",
     read=read,
-    tables=(TASKS, MESSAGES),
+    tables=(TASKS, GROUPS, MESSAGES),
     figures=FIGURES,
     measures=MEASURES,
 )

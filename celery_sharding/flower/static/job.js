@@ -32,7 +32,7 @@
             .map(([letter, [code, name, why]]) => {
                 const nth = LETTERS.indexOf(letter);
                 const made = el("button", {type: "button", class: "shard-key", title: why, "data-code": code,
-                    "aria-pressed": String(only === nth)}, swatch(letter), `${code} ${name} `, el("b", {}, count(data.counts[code])));
+                    "aria-pressed": String(only === nth)}, swatch(letter), `${name} (${code}) `, el("b", {}, count(data.counts[code])));
                 made.addEventListener("click", () => { only = only === nth ? null : nth; show(last); });
                 return made;
             });
@@ -67,7 +67,7 @@
         if (!found) { text(byId("inspect"), "\u00a0"); return; }
         const [number, letter] = found, [code, name, why] = last.codes[letter];
         const which = last.grid.per > 1 ? `Shards ${count(number)} to ${count(number + last.grid.per - 1)}` : `Shard ${count(number)}`;
-        text(byId("inspect"), `${which}, layer ${layer + 1}: ${code} ${name}, ${why}`);
+        text(byId("inspect"), `${which}, layer ${layer + 1}: ${name} (${code}), ${why}`);
     }
 
     function pick(number) {
@@ -85,7 +85,7 @@
         const [, name, why] = Object.values(data.codes).find(known => known[0] === one.code);
         known(byId("chosen"), [
             ["Shard", `${count(one.shard)}, layer ${one.layer + 1}` + (one.origin !== one.shard ? `, repeats items of shard ${count(one.origin)}` : "")],
-            ["Stands", `${one.code} ${name}: ${why}`],
+            ["Stands", `${name} (${one.code}): ${why}`],
             ["Items", `${count(one.cursor)} of ${count(one.items)} ended: ${count(one.done)} done, ${count(one.failed)} failed`],
             ["Worker", one.hostname || one.owner],
             ["Claimed", at(one.claimed_at)],

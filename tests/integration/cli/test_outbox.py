@@ -127,6 +127,28 @@ def test_what_people_do_to_rows(
     assert line.json("outbox", "drop", "--all", code=1) == {"rows": 0}
 
 
+def test_parked_rows_are_shown_and_retried_by_their_errors(
+    dsn: str, make_line: MakeLine, table: psycopg.Connection[Any]
+) -> None:
+    """Those that differ in numbers alone are one."""
+    line = make_line(dsn)
+    line.json("outbox", "park", "--task", "app.work", "--reason", "bank 17 is away")
+    groups = line.json("outbox", "errors")["groups"]
+    found = {one["message"]: one for one in groups}
+    many = found["bank 17 is away"]
+    assert many["of"] == {"app.work": many["count"]}
+    assert many["key"] in line("outbox", "errors").stdout
+    both = line("outbox", "retry", "--parked", "--error", many["key"])
+    assert both.exit_code == 2
+    retried = line.json("outbox", "retry", "--error", many["key"])
+    assert retried == {"rows": many["count"]}
+    left = column(table, "select task from pecker_outbox where parked_at is not null")
+    assert left == ["app.bad"]
+    gone = line("outbox", "retry", "--error", many["key"])
+    assert gone.exit_code == 1
+    assert "no parked message has the error" in gone.stderr
+
+
 def test_parked_rows_are_retried_later(
     dsn: str, table: psycopg.Connection[Any], make_line: MakeLine
 ) -> None:

@@ -195,6 +195,8 @@ def test_each_outbox_of_an_app_is_chosen_by_its_name(
     known = site.data("/outbox", outbox="eu")
     assert (known["place"], known["places"]) == ("eu", ["default", "eu"])
     [parked] = messages(site, outbox="eu", parked="1")
+    [group] = site.data("/outbox", outbox="eu")["rows"]["groups"]
+    assert (group["count"], group["acts"]) == (1, ["retry_these"])
     before = states(shared_dsn)
     drop = {"act": "drop", "name": parked["id"]}
     assert site.post("/outbox/act?outbox=eu", **drop).status_code == 200

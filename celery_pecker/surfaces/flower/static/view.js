@@ -266,18 +266,20 @@ pecker.view = (function () {
     // A table with its heads; `draw(rows)` keeps what is there as long as it is shown.
     function newTable(name, attributes) {
         const spec = tables[name], body = el("tbody");
-        const none = el("p", {class: "pecker-empty"}, spec.empty);
+        const none = el("p", {class: "pecker-empty"}, spec.empty), note = el("p", {class: "pecker-muted"});
         const bulk = spec.acts.length && !spec.by_hand && !refusal ? newBulk(spec) : null;
         const head = el("tr", {}, ...(bulk ? [bulk.head] : []), ...spec.columns.map(column => newHead(column)));
         if (spec.acts.length) { head.append(el("th", {scope: "col", class: "pecker-does"}, el("span", {class: "visually-hidden"}, "Actions"))); }
         const table = el("table", {class: "table table-hover align-middle mb-0 pecker-table pecker-viewed", ...attributes},
             el("thead", {}, head), body);
-        const all = el("div", {}, ...(bulk ? [bulk.bar] : []), el("div", {class: "table-responsive", tabindex: "0"}, table), none);
+        const all = el("div", {}, ...(bulk ? [bulk.bar] : []), el("div", {class: "table-responsive", tabindex: "0"}, table), none, note);
         let known = new Map();
-        return {all, draw(rows) {
+        return {all, draw(rows, said) {
             known = pecker.rows(body, known, rows, spec.key, row => newRow(spec, row, bulk), (parts, row) => parts.draw(row));
             if (bulk) { bulk.draw(rows); }
             none.hidden = rows.length > 0;
+            note.hidden = !said;
+            text(note, said || "");
         }};
     }
 
@@ -305,7 +307,7 @@ pecker.view = (function () {
             pecker.card(name, card.text, card.note, card.tone);
         }
         for (const [name, table] of Object.entries(drawn)) {
-            table.draw(data.rows[name]);
+            table.draw(data.rows[name], data.notes[name]);
             if (tables[name].paged || tables[name].filters.length) { drawPages(tables[name], data.rows[name], data); }
         }
         drawDetail();

@@ -76,8 +76,8 @@ def test_show_tells_layers_codes_stragglers_and_errors(line: Line, job: int) -> 
     for words in (
         "layer 2 of 2: 1 of at most 4 shards run",
         "138 of 200 done, 2 failed",
-        "202   ",
-        "running: a worker runs its items",
+        "running (202)",
+        "a worker runs its items",
         "40 of 50",
         "ValueError: no such [bold]country",
     ):
@@ -91,12 +91,41 @@ def test_errors_are_told_line_by_line(line: Line, job: int) -> None:
     assert '{"row": 3}' in shown.stdout
     assert "shard 0, item 5" in shown.stdout
     assert 'File "x.py", line 3' in shown.stdout
+    assert "failed (302)  shard 0" in shown.stdout
     assert "2 failed" in shown.stderr
     lines = line("errors", "job-a", "--json").stdout.splitlines()
     assert [json.loads(one)["place"] for one in lines] == [3, 5]
     assert (
         len(line("errors", "job-a", "--json", "--limit", "1").stdout.splitlines()) == 1
     )
+
+
+def test_errors_that_are_one_are_a_row(line: Line, written: Written, job: int) -> None:
+    """With how many, shards, and what their items are run again by."""
+    for place in range(20, 40):
+        written.error(job, 0, place, message=f"no row {place}")
+    [many, *others] = line.json("errors", "job-a", "--grouped")["groups"]
+    assert (many["count"], len(others)) == (20, 2)
+    shown = line("errors", "job-a", "--grouped", "--traceback")
+    assert many["key"] in shown.stdout
+    assert "ValueError: no row 39" in shown.stdout
+    assert 'File "x.py", line 3' in shown.stdout
+    assert "22 failed, 3 errors." in shown.stderr
+    few = line("errors", "job-a", "--grouped", "--limit", "5")
+    assert "Of the first 5 failed items." in few.stderr
+    refused = line("retry", "job-a", "--error", many["key"])
+    assert refused.exit_code == 1
+    assert "sharding" in refused.stderr
+
+
+def test_a_job_that_failed_in_planning_says_so(line: Line, written: Written) -> None:
+    """Where it is listed, and where it is shown."""
+    error = {"type": "OSError", "message": "no file"}
+    given: dict[str, Any] = {"stage": "ended", "outcome": "failed", "total": 0}
+    written.job("x", planned_at=None, error=error, **given)
+    why = "before it had items, in planning: OSError: no file"
+    assert line.json("list")["jobs"][0]["why"] == why
+    assert why in line("show", "x").stdout
 
 
 def test_watch_ends_with_the_job(
@@ -130,7 +159,7 @@ def test_watch_ends_with_the_job(
     assert lines[0].startswith("running")
     assert "layer 2/2" in lines[0]
     assert "70.0%  140/200  2 failed" in lines[0]
-    assert lines[-1].startswith("succeeded")
+    assert lines[-1].startswith("partly failed")
     assert len(lines) == 2, "without news there is no line"
 
 

@@ -165,6 +165,42 @@ def test_jobs_are_paused_resumed_cancelled_and_retried(
     assert column(shared_dsn, "again", "run") == 2
 
 
+def test_items_of_one_error_are_retried(
+    site: Site, written: Written, shared_dsn: str
+) -> None:
+    """Of an ended job; the others stay, and the job is never plain green."""
+    midway(written, "open")
+    [many, one] = site.data("/sharding/job", id="open")["rows"]["groups"]
+    assert (many["count"], one["count"]) == (30, 1)
+    assert not many["acts"]
+    job = midway(written, "grouped", stage="ended", outcome="succeeded")
+    told = site.data("/sharding/job", id="grouped")
+    assert told["rows"]["job"][0]["state"] == "partly failed"
+    assert told["notes"] == {"groups": ""}
+    [many, one] = told["rows"]["groups"]
+    assert one["acts"] == ["retry_these"]
+    assert one["error"].endswith(STRANGE)
+    assert one["many_of"] == "0"
+    done = site.post("/sharding/job/act", act="retry_these", name=one["id"])
+    assert done.status_code == 200, done.text
+    assert "items run again" in done.json()["message"]
+    assert column(shared_dsn, "grouped", "run") == 2
+    with psycopg.connect(shared_dsn) as connection:
+        left = "select count(*) from pecker_item_errors where job = %s"
+        assert connection.execute(left, [job]).fetchone() == (30,)
+    refused = site.post("/sharding/job/act", act="retry_these", name=one["id"])
+    assert refused.status_code == 409
+
+
+def test_a_job_that_failed_in_planning_says_so(site: Site, written: Written) -> None:
+    """On its page, beside what was raised."""
+    error = {"type": "OSError", "message": "no file"}
+    given: dict[str, Any] = {"stage": "ended", "outcome": "failed", "total": 0}
+    written.job("early", planned_at=None, error=error, **given)
+    [row] = site.data("/sharding/job", id="early")["rows"]["job"]
+    assert row["why"] == "before it had items, in planning: OSError: no file"
+
+
 @pytest.mark.parametrize("name", ["nope", "a\0b", "\ud800"])
 def test_an_action_on_an_unknown_job_is_refused(site: Site, name: str) -> None:
     """With the code of the error, and never as an error of the server."""

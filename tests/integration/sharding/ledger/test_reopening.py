@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,8 @@ from celery_sharding.errors import InstanceNotFound, WrongStage
 from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.reasons import reason_of
 from celery_sharding.ledger.submissions import NewJob
-from celery_sharding.model import Code, Options, Outcome, Shard, Stage, Step
+from celery_sharding.model import Code, ItemError, Options, Outcome, Shard, Stage, Step
+from celery_sharding.overview import error_groups
 from celery_sharding.policies import FailFast, Isolate
 from tests.integration.sharding.conftest import Planner
 from tests.integration.sharding.shift import (
@@ -369,3 +371,105 @@ def test_the_deadline_counts_from_the_new_run(ledger: Ledger, planned: Planner) 
     ledger.database.now.step(3_600)  # type: ignore[attr-defined]  # the tests' own time
     ledger.control.retry_failed(ready.task_id)
     assert ledger.upkeep.deadlines() == []
+
+
+def other_error(step: Step, places: set[int]) -> Step:
+    """Return the step with another error for failures at some places."""
+    failures = tuple(
+        replace(one, type="OSError") if one.place in places else one
+        for one in step.failures
+    )
+    return replace(step, failures=failures)
+
+
+def group_of(ledger: Ledger, task_id: str, kind: str) -> str:
+    """Return the key of the errors of a type."""
+    groups, _ = error_groups(ledger, ledger.reading.job(task_id), most=100)
+    return next(one.key for one in groups if one.type == kind)
+
+
+def test_items_of_one_error_alone_run_again(ledger: Ledger, planned: Planner) -> None:
+    """Others that failed stay failed, and are counted once."""
+    ready = planned(((10, 10), (10,)))
+    failing = {(0, 3), (0, 7), (1, 0), (2, 9)}
+
+    def end(shard: Shard) -> Step:
+        return other_error(closing(shard, failing), {7, 9})
+
+    run_layer(ledger, ready.job, end=end)
+    ledger.outcomes.advance(ready.job)
+    run_layer(ledger, ready.job, end=end)
+    ledger.outcomes.advance(ready.job)
+    ended(ledger, ready.task_id)
+    key = group_of(ledger, ready.task_id, "OSError")
+    assert ledger.control.retry_failed(ready.task_id, key) == 2
+    consistent(ledger, ready.task_id)
+    assert ledger.reading.job(ready.task_id).failed == 2
+    assert places(run_job(ledger, ready.job)) == [(0, 7), (2, 9)]
+    consistent(ledger, ready.task_id)
+    left = [(error.shard, error.place) for error in errors(ledger, ready.task_id)]
+    assert left == [(0, 3), (1, 0)]
+    ended(ledger, ready.task_id, "second")
+    assert ledger.reading.job(ready.task_id).failed == 2
+    assert ledger.control.retry_failed(ready.task_id) == 2, "and those later"
+
+
+def errors(ledger: Ledger, task_id: str) -> list[ItemError]:
+    """Return what failed of a job."""
+    return [*ledger.reading.each_error(task_id)]
+
+
+def test_a_shard_that_ended_early_goes_on_for_its_own_error_alone(
+    ledger: Ledger, planned: Planner
+) -> None:
+    """Its items that failed in another way stay as they are."""
+    ready = planned(((10, 10),))
+
+    def early(shard: Shard) -> Step:
+        if shard.shard != 0:
+            return closing(shard, {(1, 4)})
+        failing = other_error(closing(shard, {(0, 2)}), {2}).failures
+        return Step(
+            shard=0,
+            cursor=6,
+            ahead=10,
+            done=5,
+            failed=5,
+            status=Code.TIMED_OUT,
+            failures=(*failing, whole(shard)),
+        )
+
+    run_layer(ledger, ready.job, end=early)
+    ledger.outcomes.advance(ready.job)
+    ended(ledger, ready.task_id)
+    item, shard = (
+        group_of(ledger, ready.task_id, n) for n in ("ValueError", "RuntimeError")
+    )
+    assert ledger.control.retry_failed(ready.task_id, item) == 1
+    assert places(run_job(ledger, ready.job)) == [(1, 4)]
+    consistent(ledger, ready.task_id)
+    ended(ledger, ready.task_id)
+    assert ledger.control.retry_failed(ready.task_id, shard) == 4
+    consistent(ledger, ready.task_id)
+    assert places(run_job(ledger, ready.job)) == [(0, n) for n in range(6, 10)]
+    consistent(ledger, ready.task_id)
+    assert [error.type for error in errors(ledger, ready.task_id)] == ["OSError"]
+    assert ledger.reading.job(ready.task_id).failed == 1
+
+
+def test_an_error_that_is_not_there_reopens_nothing(
+    ledger: Ledger, planned: Planner
+) -> None:
+    """The job stays ended, in its run, also where shards of it had not begun."""
+    ready = planned(((10, 10),), on_error=FailFast())
+    turn = taken(ledger, ready.job)
+    [shard] = ledger.shards.claim(turn.hold, layer=0, most=1)
+    step = replace(closing(shard, {(0, 3)}), status=Code.FAILED)
+    ledger.shards.write(turn.hold, [step], lease=LEASE)
+    ledger.outcomes.advance(ready.job)
+    ledger.outcomes.delivery(ready.task_id, "a:1:a", LEASE)
+    ledger.outcomes.delivered(ready.task_id)
+    assert ledger.control.retry_failed(ready.task_id, "0123456789") == 0
+    job = ledger.reading.job(ready.task_id)
+    assert (job.stage, job.outcome, job.run) == (Stage.ENDED, Outcome.FAILED, 1)
+    assert job.failed == 1

@@ -45,7 +45,7 @@ def test_each_layer_has_a_bar_with_its_figures() -> None:
     row = job_row(layer=1, done=599, failed=1)
     told = drawn(screen, row=row, layers=layers(2, running=1)).splitlines()
     assert told[0].startswith("running  proj.import_rows  a")
-    assert told[1] == "layer 2 of 2: 2 of at most 4 shards run"
+    assert told[1] == "layer 2 of 2: 2 of at most 4 shards run, 1 item failed"
     first, second, whole = told[2:]
     for words in ("layer 1", "100.0%", "500/500", "1 failed", "took 10 s"):
         assert words in first
@@ -98,10 +98,10 @@ def test_a_line_of_a_log_has_it_all() -> None:
     screen = Screen()
     screen.pace.see(job_row())
     assert line(job_row(), screen.pace) == (
-        "running     layer 1/2   10.0%  100/1,000  0 failed  2/s  8 min left"
+        "running        layer 1/2   10.0%  100/1,000  0 failed  2/s  8 min left"
     )
     ended = job_row(stage=Stage.ENDED, outcome=Outcome.SUCCEEDED, layer=1)
-    assert line(ended, screen.pace).startswith("succeeded   layer 2/2")
+    assert line(ended, screen.pace).startswith("succeeded      layer 2/2")
 
 
 def test_all_is_said_only_where_nothing_is_left() -> None:

@@ -36,8 +36,18 @@ ENDED = {"stage": Stage.ENDED}
         ({"stage": Stage.DELIVERING}, State.DELIVERING, "reported to Celery"),
         (
             {**ENDED, "outcome": Outcome.SUCCEEDED, "done": 990, "failed": 10},
-            State.SUCCEEDED,
+            State.PARTLY,
             "990 of 1,000 items done, 10 items failed",
+        ),
+        (
+            {**ENDED, "outcome": Outcome.SUCCEEDED, "done": 1_000, "failed": 0},
+            State.SUCCEEDED,
+            "1,000 of 1,000 items done",
+        ),
+        (
+            {**ENDED, "outcome": Outcome.FAILED, "planned_at": None},
+            State.FAILED,
+            "in planning",
         ),
         (
             {
