@@ -12,7 +12,7 @@ from celery import Celery
 
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.settings import Settings
-from celery_pecker.surfaces.flower import reader
+from celery_pecker.surfaces.flower import reader, waiting
 from celery_pecker.surfaces.flower.pages import Page, Source
 from celery_pecker.surfaces.flower.reader import THREADS, TURN, Reader, TooManyWaiting
 
@@ -64,9 +64,10 @@ class Gate:
 
 
 @pytest.fixture
-def made(clock: Clock) -> Reader:
-    """Give a reader; nothing here reaches its database."""
+def made(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Reader:
+    """Give a reader; nothing here reaches its database, and no act waits in it."""
     del clock  # it reads that one
+    monkeypatch.setattr(waiting, "shown", lambda _: {})
     app = Celery("reader")
     app.conf.pecker_dsn = "postgresql://nobody@localhost/nothing"
     return Reader(app)

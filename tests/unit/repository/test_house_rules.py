@@ -16,6 +16,7 @@ HOUSES = (celery_pecker, celery_sharding, throttle)
 PACKAGES = [Path(path) for one in HOUSES for path in one.__path__]
 BROAD = {"Exception", "BaseException"}
 CATCHES_ALL = {
+    "kernel/aside.py",  # the caller raises it
     "kernel/loop.py",
     "kernel/once_a_minute.py",
     "kernel/user_code.py",
@@ -70,8 +71,11 @@ WRITTEN_INTO = {
     # Counts that a relay and its delivery share
     *("self.tally.sent", "self.tally.parked", "self.tally.rates"),
     *("self.tally.retried", "self.tally.broker"),
+    "self.pending.refused",  # a count that a replica and its sending share
+    "self.looked.snapshot",  # of the service's gate: an answer, or that there is none
     *("self.processor.pre_process", "self.processor.post_process"),
-    # What Celery, kombu, py-amqp, Django and requests have no method for
+    # What Celery, kombu, py-amqp, psycopg, Django and requests have no method for
+    "self._connection.wait",
     *("self._schedule.app", "self._schedule.nowfun", "self._schedule.now"),
     *("self._qos.callback", "self._qos.prev", "self._channel._confirm_selected"),
     *("self.instance.name", "self.poolmanager.pool_classes_by_scheme"),
