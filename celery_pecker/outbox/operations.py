@@ -32,6 +32,12 @@ class Which:
     """With so many attempts or more."""
     until: datetime | None = None
     """Recorded by then, aware."""
+    queue: str | None = None
+    """Of this queue or exchange."""
+    error: str | None = None
+    """Part of the last error, whatever its case."""
+    state: str | None = None
+    """waiting, held, later or parked, as the overview says."""
     all_rows: bool = False
     """Named explicitly where nothing else is."""
 
@@ -51,6 +57,9 @@ class Which:
             "parked": self.parked,
             "attempts_from": self.attempts_from,
             "until": self.until,
+            "queue": self.queue,
+            "last_error": self.error,
+            "state": self.state,
         }
 
 

@@ -77,7 +77,7 @@ def test_what_people_look_at_costs_no_walk_of_the_whole_table(
         stored.execute("analyze")
     counts: dict[str, object] = {"now": None, "most": 1_000, "tasks": 100}
     nobody: dict[str, object] = {"now": None, "ids": None, "tasks": None, "most": 100}
-    nobody |= dict.fromkeys(("parked", "until", "queue", "error", "state"))
+    nobody |= dict.fromkeys(("parked", "until", "queue", "last_error", "state"))
     text = statements()["show_outbox"]
     rows = {key: value for key, value in nobody.items() if f"%({key})s" in text}
     rows |= {"attempts_from": 0}

@@ -16,6 +16,22 @@ and (%(ids)s::bigint[] is null or o.id = any (%(ids)s::bigint[]))
 and (%(tasks)s::text[] is null or o.task = any (%(tasks)s::text[]))
 and (%(parked)s::boolean is null or (o.parked_at is not null) = %(parked)s)
 and (%(until)s::timestamptz is null or o.created_at <= %(until)s)
+and (%(queue)s::text is null
+    or coalesce(nullif(o.exchange, ''), o.routing_key) = %(queue)s)
+and (%(last_error)s::text is null
+    or strpos(lower(o.last_error), lower(%(last_error)s::text)) > 0)
+and (%(state)s::text is null or {message_state} = %(state)s)
+
+/* part:message_state */
+-- What was sent and started no run has been due since then, as in count_outbox.
+case
+    when o.parked_at is not null then 'parked'
+    when o.running and o.held_until > (select now from clock) then 'held'
+    when o.id in (select unnest(ids) from {schema}.pecker_outbox_batches) then 'held'
+    when o.pushes > 0 then 'waiting'
+    when o.due_at > (select now from clock) then 'later'
+    else 'waiting'
+end
 
 /* celery_pecker:claim_outbox_pushes */
 -- Rows of mode 1 that are due: a message is sent for each. The claim moves due_at, so
@@ -314,7 +330,8 @@ select count(*), max(id) from changed
 
 /* celery_pecker:drop_outbox */
 -- By hand: rows go, whatever became of them. As change_outbox.
-with chosen as materialized (
+with {clock},
+chosen as materialized (
     {rows_to_change}
 ),
 gone as (

@@ -174,9 +174,6 @@ where o.id = %(id)s
 -- walk an index, and only `most` rows of each are read whole. What was sent and started
 -- no run has been due since then, as in count_outbox.
 with {clock},
-taken as materialized (
-    select unnest(ids) as id from {schema}.pecker_outbox_batches
-),
 tried as materialized (
     select o.id
     from {schema}.pecker_outbox as o
@@ -196,14 +193,7 @@ untried as materialized (
     limit %(most)s
 )
 select o.id, o.task, o.task_id, o.mode, coalesce(o.attempt, 0) as attempt,
-       case
-           when o.parked_at is not null then 'parked'
-           when o.running and o.held_until > clock.now then 'held'
-           when o.id in (select id from taken) then 'held'
-           when o.pushes > 0 then 'waiting'
-           when o.due_at > clock.now then 'later'
-           else 'waiting'
-       end as state,
+       {message_state} as state,
        case
            when o.pushes > 0 then o.held_at
                - (o.held_until - o.held_at) * (1 - 0.5::float8 ^ (o.pushes - 1))

@@ -167,6 +167,13 @@ class View(OwnOrigin):
             " or FLOWER_UNAUTHENTICATED_API=true where every user may."
         )
 
+    @property
+    def missing(self) -> str:
+        """What was asked for and is not there, and where to look."""
+        asked = " and ".join(f"{key} {self.query[key]!r}" for key in sorted(self.query))
+        there = self.reverse_url(self.page.tab)
+        return f"{self.page.title}: none with {asked or 'no name'}; all are in {there}."
+
     async def read(self) -> dict[str, Any] | None:
         """Return what the page shows; what is due by then is done, if it may be here.
 
@@ -193,7 +200,7 @@ class PageView(View):
             self.show("unavailable.html", message=str(error), others=self.others)
             return
         if data is None:
-            raise HTTPError(404, "There is no such entry.")
+            raise HTTPError(404, self.missing)
         self.show(self.page.template, data=data)
 
     @property
@@ -259,7 +266,7 @@ class DataView(ScriptView):
             answer(self, 503, error=str(error))
             return
         if data is None:
-            answer(self, 404, error="There is no such entry.")
+            answer(self, 404, error=self.missing)
             return
         answer(self, 200, **data)
 

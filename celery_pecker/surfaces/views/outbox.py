@@ -37,6 +37,8 @@ from celery_pecker.surfaces.views.model import (
 )
 from celery_pecker.surfaces.views.phrases import count, duration, plural, rate
 
+TEXTS = ("state", "queue", "error")
+"""Filters beside the task, as `Which` calls them."""
 ROWS = 100
 """Messages that a page gets, at most."""
 GROUPED = 1_000
@@ -55,7 +57,9 @@ def read(database: Database, query: Query) -> Shown:
     summary = overview.summary()
     groups, note = error_groups(database) if summary.parked else ([], "")
     return Shown(
-        total=_matching(summary, task, parked=parked),
+        total=None
+        if any(query.get(name) for name in TEXTS)
+        else _matching(summary, task, parked=parked),
         size=ROWS,
         now_us=now,
         summary=summary,
@@ -208,11 +212,15 @@ def _tries(row: MessageRow) -> str:
 def _which(query: Query) -> Which:
     """Return the rows that filters leave."""
     task, parked = query.get("task", "").replace("\0", ""), query.get("parked") == "1"
+    texts = {name: query.get(name, "").replace("\0", "") or None for name in TEXTS}
     return Which(
         tasks=[task] if task else None,
         parked=True if parked else None,
         until=until(query),
-        all_rows=not task and not parked,
+        queue=texts["queue"],
+        error=texts["error"],
+        state=texts["state"],
+        all_rows=True,
     )
 
 
@@ -422,6 +430,7 @@ MESSAGES = Table(
             "queue",
             value=lambda row: row.exchange or row.routing_key,
             width="desk",
+            chooses="queue",
         ),
         Column("last_error", "last error", "error", width="tablet"),
     ),
@@ -429,7 +438,18 @@ MESSAGES = Table(
     states={"waiting": "asked", "held": "done", "later": "idle", "parked": "bad"},
     acts=ACTS,
     nouns=("message", "messages"),
-    filters=(Filter("parked", "parked only", kind="flag"), Filter("task", "task")),
+    filters=(
+        Filter("parked", "parked only", kind="flag"),
+        Filter("error", "Search last errors", kind="search"),
+        Filter(
+            "state",
+            "in any state",
+            kind="choice",
+            choices=("waiting", "held", "later"),
+        ),
+        Filter("task", "task"),
+        Filter("queue", "queue"),
+    ),
 )
 GROUPS = groups_table(
     "Parked messages by error",

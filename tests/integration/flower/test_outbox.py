@@ -83,6 +83,25 @@ def test_messages_are_chosen_by_task_and_state(site: Site) -> None:
     why = "the queue <i>eu</i> is unknown"
     once(lambda: chosen("last_error", parked="1"), [why] * 3)
     assert chosen("id", task="nobody's") == []
+    once(lambda: chosen("task", state="later"), ["proj.remind"])
+    once(lambda: chosen("state", state="waiting"), ["waiting"] * 3)
+    once(lambda: chosen("last_error", error="<I>EU</I> is"), [why] * 3)
+    assert chosen("id", queue="celery", error="none such") == []
+    [queue] = {*chosen("queue")}
+    assert len(chosen("id", queue=queue)) == 7
+    assert chosen("id", queue="other") == []
+
+
+def test_what_is_done_to_all_that_match_honours_the_filters(
+    site: Site, shared_dsn: str
+) -> None:
+    """Each of them: what no filter leaves stays."""
+    for query in ("state=later", "error=no%20such", "queue=other", "state=held"):
+        done = site.post(f"/outbox/act?{query}", act="drop", every=True)
+        assert done.status_code == 200, done.text
+        assert states(shared_dsn) == {"proj.bill": 3, STRANGE: 3}, query
+    site.post("/outbox/act?error=unknown", act="drop", every=True)
+    assert states(shared_dsn) == {"proj.bill": 3}
 
 
 def test_the_menu_has_it_where_an_app_has_an_outbox(

@@ -160,8 +160,11 @@ def test_an_unknown_entry_is_not_found(site: Site) -> None:
     """Flower's own page says so, with our menu."""
     answer = site.get("/schedules/entry", name="nobody")
     assert answer.status_code == 404
-    assert "no such entry" in answer.text
+    assert "all are in" in answer.text
     assert site.get("/schedules/entry").status_code == 404
+    gone = site.get("/schedules/entry/data", name="gone").json()["error"]
+    assert gone.startswith("Schedule: none with name 'gone'; all are in ")
+    assert gone.endswith("/schedules.")
     assert site.get("/schedules/entry/data", name="a\0b").status_code == 404
     raw = site.client.get(f"{site.url}/schedules/entry?name=%FF")
     assert raw.status_code == 400

@@ -5,8 +5,7 @@
     const {el, text, attribute, count, span, ago, time, iso, now, card} = pecker;
     const {pictures, view: {byId, tables, hands, newActs}} = pecker;
     const name = new URLSearchParams(location.search).get("name") || "";
-    const strip = byId("strip"), chart = byId("chart"), inspect = byId("inspect");
-    const CHARTED = 120;
+    const strip = byId("strip"), inspect = byId("inspect");
     let last = null, places = [], chosen = null, hovered = null;
 
     function slot(data, fields) {
@@ -166,15 +165,11 @@
     function mark() {
         const one = hovered || (chosen !== null && (places.find(place => place.one.due === chosen) || {}).one);
         for (const place of places) { place.made.classList.toggle("pecker-chosen", Boolean(one) && place.one.due === one.due); }
-        for (const bar of chart.querySelectorAll("[data-due]")) {
-            bar.classList.toggle("pecker-chosen", Boolean(one) && bar.dataset.due === String(one.due));
-        }
         text(inspect, one ? sentence(one) : places.length ? "Point at a slot, or walk through the strip with the arrow keys." : "");
         inspect.classList.toggle("pecker-muted", !one);
     }
 
     strip.addEventListener("mouseleave", () => { hovered = null; mark(); });
-    chart.addEventListener("mouseleave", () => { hovered = null; mark(); });
     strip.addEventListener("blur", () => { chosen = null; mark(); });
     strip.addEventListener("focus", () => move(null));
     strip.addEventListener("keydown", event => {
@@ -212,33 +207,6 @@
             made.append(el("b", {}, count(kinds.get(kind))));
             return made;
         }));
-    }
-
-    // Lateness of the last slots, logarithmic, 1 ms to 10 s
-
-    function drawChart(data) {
-        const wide = chart.clientWidth, high = 110, left = 76, foot = 4;
-        const shown = data.slots.slice(0, CHARTED).map(fields => slot(data, fields)).reverse();
-        const step = (wide - left) / CHARTED;
-        const y = late => foot + (1 - pictures.height(late)) * (high - 2 * foot);
-        const parts = [];
-        for (const [us, words] of [[1e3, "1 ms"], [1e4, "10 ms"], [1e5, "100 ms"], [1e6, "1 s"], [1e7, "10 s"]]) {
-            parts.push(el("svg:path", {class: "pecker-grid", d: `M${left} ${y(us)}H${wide}`}),
-                el("svg:text", {class: "pecker-axis", x: left - 10, y: y(us) + 4, "text-anchor": "end"}, words));
-        }
-        shown.forEach((one, nth) => {
-            if (one.late === null) { return; }
-            const x = wide - (shown.length - nth) * step;
-            const bar = el("svg:g", {class: "pecker-bar", "data-due": one.due},
-                el("svg:rect", {class: "pecker-hit", x, y: 0, width: step, height: high}),
-                el("svg:rect", {class: "pecker-bars-" + pictures.tone(one.late, data.row.period_us), x: x + step * .1,
-                    y: Math.min(y(one.late), high - 2), width: step * .8, height: Math.max(high - y(one.late), 2), rx: 1}),
-                el("svg:title", {}, sentence(one)));
-            bar.addEventListener("mouseenter", () => { hovered = one; mark(); });
-            parts.push(bar);
-        });
-        chart.replaceChildren(el("svg:svg", {width: wide, height: high, role: "img",
-            "aria-label": pictures.describe(data.row.spark)}, ...parts));
     }
 
     // Tables
@@ -303,10 +271,9 @@
         if (same) { return; }
         drawLegend(data);
         drawStrip(data);
-        drawChart(data);
     }
 
     pecker.view.pictures.push(show);
     setInterval(drawTimes, 500);
-    new ResizeObserver(() => { if (last) { drawStrip(last); drawChart(last); } }).observe(strip);
+    new ResizeObserver(() => { if (last) { drawStrip(last); } }).observe(strip);
 })();

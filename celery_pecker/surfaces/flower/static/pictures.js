@@ -103,5 +103,5 @@ pecker.pictures = (function () {
         return made;
     }
 
-    return {badge, spark, drawSpark, height, tone, describe, key, cell, KINDS};
+    return {badge, spark, drawSpark, tone, describe, key, cell, KINDS};
 })();

@@ -205,9 +205,9 @@ pecker.view = (function () {
             all.indeterminate = ticked.size > 0 && !all.checked;
             bar.hidden = !ticked.size;
             text(words, plural(ticked.size, ...spec.nouns) + " chosen");
-            label.hidden = !spec.acts.some(act => act.every) || !(last.total > rows.length);
+            label.hidden = !spec.acts.some(act => act.every) || !(last.total > rows.length || last.more);
             every.checked = every.checked && !label.hidden && ticked.size > 0;
-            text(everyWords, `${count(last.total || 0)} ${spec.nouns[1]} that match`);
+            text(everyWords, `${last.total ? count(last.total) + " " : ""}${spec.nouns[1]} that match`);
             for (const [act, button] of buttons) { button.hidden = every.checked ? !act.every : !offering(act).length; }
         }
 
@@ -307,7 +307,7 @@ pecker.view = (function () {
             pecker.card(name, card.text, card.note, card.tone);
         }
         for (const [name, table] of Object.entries(drawn)) {
-            table.draw(data.rows[name], data.notes[name]);
+            table.draw(data.rows[name], data.notes && data.notes[name]);
             if (tables[name].paged || tables[name].filters.length) { drawPages(tables[name], data.rows[name], data); }
         }
         drawDetail();
