@@ -1,5 +1,7 @@
 """Signatures that hold items until they are sent, and `sharded` for any task."""
 
+from __future__ import annotations  # Celery before 5.6 has no Task[...] at run time
+
 from collections.abc import Mapping
 from typing import Any, Self
 
