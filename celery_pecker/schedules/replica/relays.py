@@ -147,6 +147,8 @@ class _Running:
             self.figures_database,
             new_id(),
             clock=SYSTEM,
+            # An app may have an outbox and no scheduler; two that fold do no harm.
+            folds=lambda: True,
             look=self._count,
         )
         self.figuring = Loop(

@@ -196,6 +196,29 @@ def test_the_table_of_the_app_is_followed_beside_its_outboxes(
     assert [*Relays(app, kind="test").settings] == ["eu", "ours"]
 
 
+def test_figures_are_folded_and_purged_where_no_scheduler_runs(
+    dsn: str,
+    outbox: psycopg.Connection[Any],
+    redis_url: str,
+    queue_name: str,
+    start: Start,
+) -> None:
+    """An app may have an outbox alone: its charts are bounded all the same."""
+    outbox.execute(
+        "insert into pecker_figures (step, part, at, holder, figures)"
+        ' select step, 3, now() - age, gen_random_uuid(), \'{"outbox": "n:2"}\''
+        " from (values (1, interval '2 hours'), (60, interval '31 days'))"
+        " as old (step, age)"
+    )
+    app = app_on(dsn, redis_url, queue_name)
+    Outbox(app)
+    start(app)
+    held = "select step from pecker_figures where part = 3 order by step"
+    eventually(lambda: column(outbox, held) == [1, 15, 60], 60.0, "folded")
+    oldest = "select at < now() - interval '30 days' from pecker_figures"
+    eventually(lambda: not any(column(outbox, oldest)), 60.0, "the old row has gone")
+
+
 def test_schedules_go_on_while_a_relay_is_stuck(
     dsn: str, redis_url: str, queue_name: str, start: Start
 ) -> None:
