@@ -137,9 +137,11 @@ def test_people_act_on_one_message(site: Site, shared_dsn: str) -> None:
         gone = act("drop", name)
         assert gone.status_code == 404, name
         assert "not in the outbox" in gone.json()["error"]
-    refused, *_, dropped, _ = site.data("/audit")["rows"]["audit"]
+    refused, *before = site.data("/audit")["rows"]["audit"]
     assert (refused["act"], refused["state"]) == ("outbox drop", "failed")
-    assert (dropped["subject"], dropped["state"]) == (second, "done")
+    [dropped] = [
+        one for one in before if (one["subject"], one["state"]) == (second, "done")
+    ]
     assert dropped["surface"] == "Flower"
     assert re.search(r'aria-current="page"\s*>Audit</a>', site.get("/audit").text)
 
