@@ -248,7 +248,8 @@ def test_a_further_page_only_registers(
     page = site.get("/jobs").text
     assert "<h1>Jobs</h1>" in page
     assert 'href="/fl/jobs"' in site.get("/workers").text
-    assert site.data("/jobs", more="1") == {"schema": "public", "more": "1"}
+    asked = {"schema": "public", "more": "1", "waiting": []}
+    assert site.data("/jobs", more="1") == asked
     told = site.post("/jobs/act", act="stop", name="import").json()
     assert told == {"message": "flower:127.0.0.1 stopped import"}
     for file in ("/jobs/static/jobs.js", "/schedules/static/pecker.css"):
