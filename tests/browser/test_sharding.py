@@ -106,7 +106,9 @@ def test_a_job_is_found_by_searching_and_opened(
     screen.find("#jobs tbody a").click()
     screen.until(lambda: screen.text("#what").startswith("key needle"), "its page")
     assert screen.text("#name") == STRANGE
-    assert screen.text("#why") == "layer 2 of 2: 1 of at most 4 shards run"
+    assert screen.text("#why") == (
+        "layer 2 of 2: 1 of at most 4 shards run, 2 items failed"
+    )
     assert screen.text("#total-items") == "49.5%"
 
 
@@ -125,7 +127,7 @@ def test_shards_are_places_of_a_grid_by_their_code(
     screen.until(
         lambda: (
             screen.text("#inspect")
-            == "Shard 2, layer 2: 202 running, a worker runs its items"
+            == "Shard 2, layer 2: running (202), a worker runs its items"
         ),
         "what lies under the pointer",
     )
@@ -237,8 +239,8 @@ def test_10_000_shards_are_all_drawn(screen: Screen, written: Written) -> None:
     assert screen.colour(0, 0, 9) == screen.colour(0, 2_499, 9)
     assert screen.colour(0, 0, 9) != screen.colour(3, 0, 9)
     shown = screen.text("#legend")
-    assert "301 done" in shown
-    assert "202 running\n64" in shown
+    assert "done (301)" in shown
+    assert "running (202)\n64" in shown
 
 
 def test_nothing_hinders_people(screen: Screen, written: Written) -> None:
