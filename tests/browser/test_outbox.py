@@ -225,6 +225,9 @@ def test_the_acts_of_a_row_stay_on_a_small_screen(page: Screen) -> None:
     """Whatever the names: they are not behind the edge of a laptop's screen."""
     page.driver.set_window_size(1280, 900)
     page.until(lambda: len(page.all("#messages tbody tr")) == 6, "all rows")
-    for button in page.all("#messages tbody [data-act]"):
-        if button.is_displayed():
-            assert button.rect["x"] + button.rect["width"] <= 1280
+
+    def stay() -> bool:
+        shown = [b for b in page.all("#messages tbody [data-act]") if b.is_displayed()]
+        return all(one.rect["x"] + one.rect["width"] <= 1280 for one in shown)
+
+    page.until(stay, "they are drawn anew within the smaller window")

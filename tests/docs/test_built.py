@@ -24,7 +24,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(
         [sys.executable, "-m", "sphinx", "-q", DOCS, folder, "-d", folder / "trees"],
         check=True,
-        timeout=100,
+        timeout=280,  # of a machine that runs other tests beside it
     )
     return folder
 

@@ -61,8 +61,10 @@ def test_it_says_how_each_database_stands(site: Site) -> None:
     eventually(lambda: database(site, STRANGE)["state"] == "over", 30.0, "the rush")
     told = site.data("/throttle")
     assert [one["name"] for one in told["databases"]] == [STRANGE, "main", "quiet"]
+    # On a full machine what reports the traffic is late, and then reports more at once.
+    eventually(lambda: database(site)["state"] == "holding", 30.0, "it holds")
     main = database(site)
-    assert (main["state"], main["held"]) == ("holding", 42)
+    assert main["held"] == 42
     assert (
         main["summary"]
         == "42 tasks wait, the oldest for 3.5 s, most of tenant acme (42)"
