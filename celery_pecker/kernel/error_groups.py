@@ -122,7 +122,10 @@ def grouped(
         members.setdefault(key, []).append((one.id, one.of, one.at))
         if key not in latest or latest[key].at <= one.at:
             latest[key] = one
+    if not members:
+        return []
     times = [at for mine in members.values() for _, _, at in mine]
+    since, until = min(times), max(times)
     groups = []
     for key, mine in members.items():
         own, shown = [at for _, _, at in mine], latest[key]
@@ -138,7 +141,7 @@ def grouped(
                 count=len(mine),
                 first=min(own),
                 last=max(own),
-                spark=sparkline(own, min(times), max(times)),
+                spark=sparkline(own, since, until),
                 of=dict(Counter(of for _, of, _ in mine)),
                 ids=[id_ for id_, _, _ in mine],
             )
