@@ -13,7 +13,7 @@ from typing import Any
 
 from celery import Celery
 
-from celery_pecker.surfaces.flower.pages import Source
+from celery_pecker.surfaces.flower.pages import Query, Source
 from celery_pecker.surfaces.flower.rendering import page
 from celery_sharding.ledger import Ledger, ledger_of_thread
 from celery_sharding.messages import WORK
@@ -39,6 +39,12 @@ def figures(app: Celery) -> Iterable[Any]:
     return read(app)
 
 
+def _find_job(source: Source, task_id: str, task: str) -> Query | None:
+    del task
+    jobs = ledger_of(source).reading.jobs(task_id=task_id, most=1)
+    return {"id": task_id} if jobs else None
+
+
 _page = partial(
     page,
     source=ledger_of,
@@ -51,5 +57,12 @@ _page = partial(
 )
 PAGES = (
     _page(JOBS, shown=wanted, figures=figures),
-    _page(JOB, url="/sharding/job", template="job.html", under="sharding"),
+    _page(
+        JOB,
+        url="/sharding/job",
+        template="job.html",
+        under="sharding",
+        shown=wanted,
+        finds=_find_job,
+    ),
 )

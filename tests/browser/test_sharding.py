@@ -250,3 +250,16 @@ def test_nothing_hinders_people(screen: Screen, written: Written) -> None:
     assert hindrances(screen.driver) == []
     screen.open("/sharding/job?id=axe")
     assert hindrances(screen.driver) == []
+
+
+def test_flowers_page_of_a_task_leads_back(
+    screen: Screen, site: Site, written: Written
+) -> None:
+    """It is Flower's own page; the line is ours."""
+    midway(written, "back-1")
+    site.received("back-1", STRANGE)
+    screen.driver.get(f"{site.url}/task/back-1")
+    screen.until(lambda: screen.all("#task-page a[href*='/sharding/job']"), "a link")
+    screen.find("#task-page a[href*='/sharding/job']").click()
+    screen.until(lambda: "back-1" in screen.driver.current_url, "the job's page")
+    screen.until(lambda: screen.all(".shard-grid"), "is drawn")

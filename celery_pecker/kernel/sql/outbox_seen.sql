@@ -157,6 +157,31 @@ from {schema}.pecker_outbox_done, clock
 where done_at > clock.now - interval '1 minute'
 group by task
 
+/* celery_pecker:find_outbox_message */
+-- The message that a task was recorded as, if it is known still: among those that run until
+-- they are done, and the parked. No index has the ids, which each insert would pay for.
+select known.id
+from (
+    (
+        select id, task_id
+        from {schema}.pecker_outbox
+        where mode = 1 and task = %(task)s and parked_at is null
+        order by coalesce(due_at, created_at) limit 10000)
+    union all
+    (
+        select id, task_id
+        from {schema}.pecker_outbox
+        where mode = 2 and task = %(task)s and parked_at is null
+        order by coalesce(due_at, created_at) limit 10000)
+    union all
+    (
+        select id, task_id
+        from {schema}.pecker_outbox
+        where parked_at is not null
+        order by id limit 10000)
+) as known
+where known.task_id = %(task_id)s
+
 /* celery_pecker:read_outbox_headers */
 -- Of one message: what its arguments are as Celery writes them for people, and its other headers.
 select o.headers

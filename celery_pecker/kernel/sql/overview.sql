@@ -221,6 +221,16 @@ where report.name = %(name)s
 order by report.era desc, report.last_due desc
 limit %(limit)s
 
+/* celery_pecker:read_reports_of_task */
+-- The same of the entries that send a task, bounded: those that ran last.
+select report.name, report.era, report.holder, report.host,
+       report.due_us, report.epoch, report.at_us, report.report
+from {schema}.pecker_declarations as declared
+join {schema}.pecker_history as report on report.name = declared.name
+where declared.task = %(task)s
+order by report.last_due desc
+limit 500
+
 /* celery_pecker:read_pending */
 -- Slots of an entry that were claimed and not confirmed, and requested runs.
 -- One that was sent and rests until its deadline is neither.

@@ -43,7 +43,7 @@ def named(number: int) -> str:
     return f"report {number}" if report is None else report.name.lower()
 
 
-def slots(rows: Sequence[Any], limit: int) -> list[SlotRow]:
+def slots(rows: Sequence[Any], limit: int | None = None) -> list[SlotRow]:
     """Return one row for each slot that was reported of, newest first."""
     hosts = {row.holder: row.host for row in rows if row.host is not None}
     records = merge(_reports(rows))
@@ -258,6 +258,15 @@ class Overview:
             SimpleNamespace, "read_reports", name=name, limit=most
         )
         return slots(rows, limit)
+
+    def slots_of_task(self, task: str) -> Iterator[tuple[str, list[SlotRow]]]:
+        """Yield entries that send a task, with their last slots, the latest first."""
+        rows = self._database.read(SimpleNamespace, "read_reports_of_task", task=task)
+        by_name: dict[str, list[Any]] = {}
+        for row in rows:
+            by_name.setdefault(row.name, []).append(row)
+        for name, reports in by_name.items():
+            yield name, slots(reports)
 
     def outcomes(self, names: Sequence[str]) -> dict[str, EntryOutcomes]:
         """Return how the runs of entries ended; only of those that have a report."""

@@ -21,6 +21,8 @@ MISSING = (
 )
 KEY = "pecker"
 """Where Flower's settings say which of our pages it has."""
+ORIGIN = "pecker-origin"
+"""The name of `OriginView` for ``reverse_url``."""
 GROUP = "celery_pecker.flower_pages"
 """Entry points of other packages: each names an iterable of pages."""
 
@@ -75,7 +77,11 @@ def _handlers(pages: Iterable[Page], *, first: bool) -> list[Any]:
 
     from celery_pecker.surfaces.flower import metrics, static_files, views  # noqa: PLC0415
 
-    made = [url(r"/metrics", metrics.MetricsView)] if first else []
+    made = []
+    if first:
+        made.append(url(r"/metrics", metrics.MetricsView))
+        origin = {"page": schedules.ENTRY}
+        made.append(url(r"/pecker/origin", views.OriginView, origin, name=ORIGIN))
     for page in pages:
         known = {"page": page}
         at = {"path": str(page.folder / "static")}

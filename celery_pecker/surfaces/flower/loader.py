@@ -24,7 +24,8 @@ ENTRY = """
 
 BADGE = """
           <span class="badge rounded-pill text-bg-danger bg-danger" id="pecker-badge"
-            role="status" hidden data-url="{{{{ reverse_url('{name}') }}}}/data"></span>
+            role="status" hidden data-url="{{{{ reverse_url('{name}') }}}}/data"
+            data-origin="{{{{ reverse_url('pecker-origin') }}}}"></span>
           <script src="{{{{ reverse_url('{files}', 'badge.js') }}}}" defer></script>"""
 """What an entry says that counts something, on each page of Flower."""
 

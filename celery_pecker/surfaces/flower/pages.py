@@ -58,6 +58,9 @@ Query = Mapping[str, str]
 """What stands behind the question mark of an address; the last of each name."""
 Read = Callable[[Any, Query], "dict[str, Any] | None"]
 """Given a `Source`, or what the page opens instead."""
+Finds = Callable[[Any, str, str], "Query | None"]
+"""Given what the page reads from, and a task's id and name: what stands in the page's
+address where it shows what the task comes from; None: the task is not from there."""
 Names = Sequence[str] | None
 """Keys of rows; None: all that the address leaves."""
 Does = Callable[[Any, Names, Query, str, str], Done]
@@ -132,6 +135,8 @@ class Page:
     read where it names none."""
     shown: Callable[[Celery], bool] = always
     """Whether the menu of an app's Flower has it. Must not wait for a server."""
+    finds: Finds | None = None
+    """Whether a task of Celery's comes from something that it shows."""
     figures: Callable[[Celery], Iterable[Any]] | None = None
     """Metrics that it adds to Flower's ``/metrics``; on a thread of its own."""
     unread: str = "The schedules cannot be read"

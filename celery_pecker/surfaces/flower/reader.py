@@ -211,6 +211,22 @@ class Reader:
         finally:
             self._recent.clear()  # the next request shows the change
 
+    async def find(self, page: Page, task_id: str, task: str) -> list[Query]:
+        """Return what stands in the addresses of a page that show a task's origin."""
+        assert page.finds is not None  # noqa: S101 — asked before
+        finds = page.finds
+        found: list[Query] = []
+        places = page.places(self._app) if page.places else {}
+        for place in [{PLACE: name} for name in places] or [{}]:
+            lane, _ = self._lane(page, place)
+            try:
+                query = await lane.read(lambda source: finds(source, task_id, task))
+            except PeckerError as error:  # its own page says so
+                logger.info("pecker: %s is not asked: %s", page.title, error)
+            else:
+                found += [] if query is None else [{**place, **query}]
+        return found
+
     def carry_out(self, page: Page, query: Query, *, after: float = 0.0) -> None:
         """Have what is due in the page's database done, after so many seconds."""
         lane, _ = self._lane(page, query)

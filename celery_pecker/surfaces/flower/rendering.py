@@ -217,6 +217,13 @@ def _has_tables(app: Celery) -> bool:
     return bool(app.conf.get("pecker_dsn"))
 
 
+def _find_message(source: Source, task_id: str, task: str) -> Query | None:
+    found = {"task_id": task_id, "task": task}
+    for number in source.database.column("find_outbox_message", **found):
+        return {"id": str(number)}
+    return None
+
+
 PAGES = (
     page(
         OUTBOX,
@@ -232,6 +239,7 @@ PAGES = (
         url="/outbox/message",
         template="message.html",
         more=TakersAsked(),
+        finds=_find_message,
         under="outbox",
         shown=_has_outbox,
         places=_outboxes,

@@ -224,6 +224,16 @@ def _texts(values: dict[str, Any]) -> dict[str, Any]:
     return {**values, "epoch": str(values["epoch"])}
 
 
+def find_entry(source: Source, wanted_id: str, task: str) -> Query | None:
+    """Return the entry that a task was a run of, if its last slots are known still."""
+    for name, slots in Overview(source.database).slots_of_task(task):
+        for one in slots:
+            mine = task_id(source.settings.schema, name, one.due_us, one.era)
+            if mine == wanted_id:
+                return {"name": name}
+    return None
+
+
 class FlowerEdits:
     """Edits of entries; the next page shows figures of after them."""
 
@@ -279,6 +289,7 @@ ENTRY = Page(
     url="/schedules/entry",
     template="entry.html",
     read=read_entry,
+    finds=find_entry,
     does=ACTS,
     under="schedules",
 )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlencode
 
 from flower.utils import strtobool
 from flower.views import BaseHandler
@@ -38,6 +39,8 @@ from celery_pecker.surfaces.flower.pages import (
     Refused,
     Source,
     Unreadable,
+    registered,
+    shown,
 )
 from celery_pecker.surfaces.flower.reader import Reader, TooManyWaiting
 from celery_pecker.surfaces.flower.rendering import described
@@ -269,6 +272,30 @@ class DataView(ScriptView):
             answer(self, 404, error=self.missing)
             return
         answer(self, 200, **data)
+
+
+class OriginView(ScriptView):
+    """Which of our pages show where a task of Celery's comes from."""
+
+    async def get(self) -> None:
+        """Answer with their titles and addresses; a page that cannot be read has none.
+
+        The page of a task in Flower asks, each time it is opened.
+        """
+        self.set_header(*NO_STORE)
+        if not self.current_user:
+            answer(self, SIGN_IN, error=SIGNED_OUT)
+            return
+        task = self.application.events.state.tasks.get(self.query.get("id", ""))
+        places = []
+        for page in registered() if task else ():
+            if page.finds is None or not shown(page.name, self.capp):
+                continue
+            for query in await self.reader.find(page, task.uuid, task.name or ""):
+                url = f"{self.reverse_url(page.tornado)}?{urlencode(query)}"
+                name = [*query.values()][-1]
+                places.append({"title": page.title, "url": url, "name": name})
+        answer(self, 200, places=places)
 
 
 class ActView(ScriptView):

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import httpx
+from celery import Celery
 
 from celery_pecker.testing import eventually, free_port
 from example_project.processes import ProcessContainer
@@ -99,6 +100,22 @@ class Site:
         """All that Flower said."""
         text: bytes = self.process.logs()
         return text.decode(errors="replace")
+
+    # What a worker does
+
+    def received(self, task_id: str, task: str) -> None:
+        """Have Flower know a task by the event that a worker sends."""
+        with (
+            Celery(broker=self.broker_url, set_as_current=False) as app,
+            app.connection_for_write() as connection,
+            app.events.Dispatcher(connection, hostname="a worker") as events,
+        ):
+
+            def known() -> bool:
+                events.send("task-received", uuid=task_id, name=task, args="()")
+                return self.get(f"/task/{task_id}").status_code == 200
+
+            eventually(known, 30.0, "Flower has heard of it", interval=0.2)
 
     # What a browser does
 

@@ -31,18 +31,35 @@
         place.textContent = cause ? cause.title + ": " + cause.text : "";
     }
 
-    async function ask() {
-        if (document.hidden) { return; }
+    async function read(url, then) {
         try {
-            const answer = await fetch(badge.dataset.url, {credentials: "same-origin", redirect: "manual",
+            const answer = await fetch(url, {credentials: "same-origin", redirect: "manual",
                 headers: {Accept: "application/json"}, signal: AbortSignal.timeout(EVERY)});
-            if (!answer.ok) { return; }
-            const data = await answer.json();
-            show(data.wrong);
-            lead(data.wrong && data.rows.causes[0]);
+            if (answer.ok) { then(await answer.json()); }
         } catch {
             // Flower is away: the page itself says so
         }
+    }
+
+    function ask() {
+        if (document.hidden) { return; }
+        read(badge.dataset.url, data => {
+            show(data.wrong);
+            lead(data.wrong && data.rows.causes[0]);
+        });
+    }
+
+    // On Flower's page of a task: where the task comes from.
+    const task = document.querySelector("#task-page #taskid");
+    if (task) {
+        read(`${badge.dataset.origin}?id=${encodeURIComponent(task.textContent)}`, data => {
+            for (const {title, url, name} of data.places) {
+                const link = Object.assign(document.createElement("a"), {href: url, textContent: name});
+                const line = document.createElement("p");
+                line.append(`${title}: `, link);
+                task.after(line);
+            }
+        });
     }
 
     if (window.pecker && document.getElementById("causes")) {

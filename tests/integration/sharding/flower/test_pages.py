@@ -288,3 +288,12 @@ def test_layers_beyond_those_about_the_running_one_are_left_out(
     assert told["all_layers"] == 200
     assert [layer["layer"] for layer in told["layers"]] == [*range(60)]
     assert {line[0] for line in told["grid"]["lines"]} == {*range(60)}
+
+
+def test_a_task_of_flower_leads_to_its_job(site: Site, written: Written) -> None:
+    """The job goes by the task's id."""
+    midway(written, "origin-1")
+    site.received("origin-1", STRANGE)
+    [place] = site.get("/pecker/origin", id="origin-1").json()["places"]
+    assert place["url"].endswith("/sharding/job?id=origin-1")
+    assert (place["title"], place["name"]) == ("Sharded job", "origin-1")
