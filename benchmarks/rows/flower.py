@@ -111,7 +111,8 @@ def _ask(run: Run, session: requests.Session, url: str) -> Sample:
     mark = "&" if "?" in url else "?"
     for nth in range(run.plan.requests + WARM):
         began = time.perf_counter()
-        answer = session.get(f"{url}{mark}x={nth}", timeout=30)
+        # Another one than for the page whose data it is: they share answers, too.
+        answer = session.get(f"{url}{mark}x={time.monotonic_ns()}", timeout=30)
         spent = time.perf_counter() - began
         answer.raise_for_status()
         size = len(answer.content)

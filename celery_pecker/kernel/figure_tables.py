@@ -177,20 +177,13 @@ def points(
     rows = database.run(
         "read_figures",
         step=kept,
+        wide=step,
         part=part_of(subject),
         subject=subject,
         since=from_us(since_us // wide * wide),
         until=from_us(until_us),
     )
-    parts: defaultdict[int, list[Cell]] = defaultdict(list)
-    for at_us, text in rows:
-        if text is not None:
-            parts[at_us // wide * wide].append(read(text))
-    cells = {
-        at_us: some[0] if len(some) == 1 else merged(some)
-        for at_us, some in sorted(parts.items())
-    }
-    return step, cells
+    return step, {at_us: read(texts) for at_us, texts in rows}
 
 
 def marks(database: Database, since_us: int, until_us: int) -> Sequence[MarkRow]:

@@ -42,7 +42,7 @@ def chart(step: int, hours: float) -> dict[str, Any]:
     """Return what a chart of so many hours asks for."""
     now = SYSTEM.now()
     since = now - timedelta(hours=hours)
-    between = {"step": step, "since": since, "until": now}
+    between = {"step": step, "wide": step, "since": since, "until": now}
     return between | {"part": 3, "subject": "entry x"}
 
 

@@ -103,7 +103,8 @@ where mark.at > clock.now - interval '30 days'
 on conflict (kind, what) do nothing
 
 /* celery_pecker:read_figures */
--- Cells of a subject: of rows of that step, and behind the last of them of smaller ones.
+-- Cells of a subject, those of a point of a chart one after the other: of rows of that step,
+-- and behind the last of them of smaller ones. Rows are unpacked once (offset 0): that is what it costs.
 with folded as materialized (
     select coalesce((
                select max(at) + interval '60 minutes' from {schema}.pecker_figures
@@ -121,13 +122,20 @@ tier as (
     ) as tier (step, since)
     where tier.step <= %(step)s
 )
-select {us(figures.at)}, figures.figures ->> %(subject)s::text
+select {us(point.at)}, string_agg(point.text, ' ')
 from tier
 join {schema}.pecker_figures as figures
     on figures.step = tier.step
     and figures.part = %(part)s
     and figures.at >= greatest(tier.since, %(since)s::timestamptz)
-    and figures.at < %(until)s::timestamptz
+    and figures.at < %(until)s::timestamptz,
+    lateral (
+        select {figures_bin(%(wide)s::integer)} as at, figures.figures ->> %(subject)s::text as text
+        offset 0
+    ) as point
+where point.text is not null
+group by point.at
+order by point.at
 
 /* celery_pecker:read_marks */
 -- The latest marks within a time: what processes marked, alarms, and what people did.

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from celery_pecker.kernel.clock import MICROSECOND, from_us
+from celery_pecker.kernel.clock import MICROSECOND, from_us, to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.kernel.figure_tables import MarkRow, marks, points
@@ -54,8 +54,7 @@ KEYS = {one: f"{OUTCOME}{one.value}" for one in COUNTED}
 BAD = {*KEYS.values()} - {KEYS[Report.PUBLISHED], KEYS[Report.SUCCEEDED]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointRow:
+class PointRow(NamedTuple):
     """What some minutes came to. Times are seconds; None: none was seen."""
 
     at: datetime
@@ -137,12 +136,11 @@ def past(
 
 def point(at_us: int, cell: Cell) -> PointRow:
     """Return a cell as people read it. Pure."""
+    found = quantiles(cell, 0.5, 0.95, 0.99)
     times = {
         f"{name}_p{part}": seconds
         for name, measure in (("late", LATE), ("wait", WAIT), ("run", RUN))
-        for part, seconds in zip(
-            PERCENTS, quantiles(cell, measure, 0.5, 0.95, 0.99), strict=True
-        )
+        for part, seconds in zip(PERCENTS, found[measure], strict=True)
     }
     return PointRow(
         at=from_us(at_us),
@@ -237,7 +235,7 @@ def read(database: Database, query: Query) -> Shown:
                 "step": shown.minutes * MINUTE_US,
                 "since": shown.since_us,
                 "until": shown.until_us,
-                "at": [one.at.timestamp() * 1e6 for one in shown.points],
+                "at": [to_us(one.at) for one in shown.points],
                 "panels": panels(shown),
                 "marks": [one._asdict() for one in shown.marks],
             }
@@ -349,7 +347,7 @@ def document(shown: Past) -> dict[str, Any]:
         "name": shown.name,
         "minutes": shown.minutes,
         "outcomes": shown.outcomes,
-        "points": [asdict(one) for one in shown.points],
+        "points": [one._asdict() for one in shown.points],
         "marks": [
             {"at": from_us(one.at_us), "kind": one.kind, "what": one.what}
             for one in shown.marks

@@ -22,7 +22,17 @@ from celery_pecker.kernel.figure_tables import (
     FiguresWriter,
     points,
 )
-from celery_pecker.kernel.figures import KEPT, MINUTE_US, PARTS, Figures, read
+from celery_pecker.kernel.figures import (
+    KEPT,
+    LATE,
+    MINUTE_US,
+    PARTS,
+    RUN,
+    WAIT,
+    Figures,
+    quantiles,
+    read,
+)
 from celery_pecker.schedules.history.report import Report
 from celery_pecker.surfaces.views.history import Past, past
 from celery_pecker.testing import eventually
@@ -270,6 +280,19 @@ def test_processes_write_them_and_a_killed_one_loses_its_minute_alone(
 def of(tables: Database) -> Callable[[str], Past]:
     """Return what reads the last hour of an entry."""
     return lambda name: past(tables, "entry", name, length_us=HOUR)
+
+
+def test_texts_of_a_point_add_up_and_percentiles_lie_in_their_buckets() -> None:
+    """Rows of a point come as one text; within a bucket times are spread evenly."""
+    cell = read("l0:1 l4:97 D:3 l4:1 D:2 l9:1")
+    assert cell == {"l0": 1, "l4": 98, "l9": 1, "D": 3}
+    found = quantiles(cell, 0.01, 0.5, 0.99, 1.0)
+    assert found[WAIT] == found[RUN] == [None] * 4
+    first, half, most, last = found[LATE]
+    assert (first, most) == (0.001, 0.004)
+    assert half is not None
+    assert 0.0028 < half < 0.004
+    assert last == 0.022627  # the upper end of its bucket
 
 
 def test_the_numbers_of_reports_are_those_of_the_tables() -> None:
