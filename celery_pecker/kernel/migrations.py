@@ -19,9 +19,12 @@ from celery_pecker.kernel.errors import (
     SchemaOutdated,
 )
 from celery_pecker.kernel.hosts import BoundedConnection
-from celery_pecker.kernel.refusals import MIGRATE
+from celery_pecker.kernel.refusals import MIGRATE, unreleased
 from celery_pecker.kernel.sql import Migration, migrations, render, statements
 
+FIRST = migrations()[0].version
+"""The step that makes all tables: those before it were folded into it, and were never
+released."""
 LATEST = migrations()[-1].version
 """The schema number that this code was written for."""
 
@@ -69,8 +72,11 @@ def _take(
         connection.execute(
             "select pg_advisory_xact_lock(hashtext(%s))", [f"celery_pecker:{schema}"]
         )
-        if step.version in _taken(connection, schema):
+        taken = _taken(connection, schema)
+        if step.version in taken:
             return False
+        if taken and max(taken) < FIRST:
+            raise unreleased(schema, max(taken), FIRST)
         if not _exists(connection, schema):
             connection.execute(
                 sql.SQL("create schema {}").format(sql.Identifier(schema))
@@ -84,6 +90,8 @@ def _take(
 
 def script(schema: str, *, after: int = 0) -> str:
     """Return the steps after a number as one SQL script, for a DBA to run."""
+    if 0 < after < FIRST:
+        raise unreleased(schema, after, FIRST)
     parts = [f"-- celery-pecker: schema {schema!r}, from {after} to {LATEST}"]
     if not after:
         parts.append(render("create schema if not exists {schema};", schema))
@@ -110,6 +118,8 @@ def check(database: Database) -> None:
         message = f"schema {database.schema!r} has no migration applied: {MIGRATE}"
         raise SchemaOutdated(message)
     version, readable_from, name = rows[0]
+    if version < FIRST:
+        raise unreleased(database.schema, version, FIRST)
     if version < LATEST:
         message = (
             f"schema {database.schema!r} is at step {version} ({name}), this"

@@ -24,6 +24,15 @@ def missing(schema: str, where: str) -> SchemaOutdated:
     )
 
 
+def unreleased(schema: str, version: int, first: int) -> SchemaOutdated:
+    """Return the error for tables of a step that only development versions had."""
+    return SchemaOutdated(
+        f"schema {schema!r} is at step {version}, which no release has, and this"
+        f" celery-pecker needs {first}: drop its tables, or bring them to step {first}"
+        f" by the last development version that had step {version}; then {MIGRATE}"
+    )
+
+
 def refused(where: str, error: Exception) -> Misconfigured:
     """Return the error for a connection that the server refuses."""
     return Misconfigured(

@@ -13,7 +13,7 @@ Nouns
     *life*       one observer in one host under one epoch, from claim to last report
     *supervisor* starts hosts and replaces them: a worker, or ``pecker observe``
 
-Tables (``sql/migrations/…_observers.sql``)
+Tables (``kernel/sql/migrations``)
     ``pecker_observers``          one row each. ``status`` goes forward only: created,
                                   processing, on_deleting, deleted. ``node``: which host
                                   runs it; null: none. ``epoch``: its fencing token.

@@ -17,7 +17,7 @@ from celery_pecker.kernel import migrations
 from celery_pecker.kernel.clock import new_id
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import Misconfigured, PeckerError, SchemaOutdated
-from celery_pecker.kernel.migrations import LATEST, check, migrate, script
+from celery_pecker.kernel.migrations import FIRST, LATEST, check, migrate, script
 from celery_pecker.kernel.sql import Migration
 from celery_pecker.kernel.sql import migrations as line
 from celery_pecker.schedules.engine.repository import Repository
@@ -89,6 +89,12 @@ def step(version: int, text: str, *, readable_from: int = 1) -> Migration:
     return Migration(version, f"step{version}", readable_from, text)
 
 
+LATER = (
+    step(LATEST + 1, "create table {schema}.later ();"),
+    step(LATEST + 2, "alter table {schema}.later add column note text;"),
+)
+
+
 # Forward
 
 
@@ -106,12 +112,13 @@ def test_from_nothing_all_steps_are_taken_and_then_none(empty_dsn: str) -> None:
 @pytest.mark.parametrize("schema", ["public", "elsewhere"])
 def test_two_at_once_take_each_step_once(empty_dsn: str, schema: str) -> None:
     """Two pods of one deploy: neither fails, also where the schema is to be made."""
+    steps = [*line(), *LATER]
     meet, taken, failed = threading.Barrier(6, timeout=30), [], []
 
     def compete() -> None:
         meet.wait()
         try:
-            taken.extend(migrate(empty_dsn, schema=schema))
+            taken.extend(migrate(empty_dsn, schema=schema, steps=steps))
         except PeckerError as error:
             failed.append(error)
 
@@ -121,7 +128,7 @@ def test_two_at_once_take_each_step_once(empty_dsn: str, schema: str) -> None:
     for thread in threads:
         thread.join(60)
     assert failed == []
-    assert sorted(taken) == [*line()], "each by one of them, in whatever order"
+    assert sorted(taken) == steps, "each by one of them, in whatever order"
 
 
 def test_a_serializable_default_does_not_make_them_meet(empty_dsn: str) -> None:
@@ -134,7 +141,7 @@ def test_a_serializable_default_does_not_make_them_meet(empty_dsn: str) -> None:
     def compete() -> None:
         meet.wait()
         try:
-            migrate(strict, schema="public")
+            migrate(strict, schema="public", steps=[*line(), *LATER])
         except PeckerError as error:
             failed.append(error)
 
@@ -156,6 +163,13 @@ def test_any_name_of_a_schema_will_do(empty_dsn: str, schema: str) -> None:
     assert run(empty_dsn, "select * from other.pecker_tasks") == []
 
 
+@pytest.fixture
+def further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the line of steps go on, as that of a later version does."""
+    monkeypatch.setattr(migrations, "migrations", lambda: (*line(), *LATER))
+
+
+@pytest.mark.usefixtures("further")
 @pytest.mark.parametrize("schema", ["public", "elsewhere", 'the "best"'])
 def test_the_script_for_a_dba_makes_the_same_tables(
     empty_dsn: str, schema: str
@@ -172,9 +186,15 @@ def test_the_script_for_a_dba_makes_the_same_tables(
     assert len(by_hand["tables"]) >= 6
 
 
-def test_the_script_leaves_out_what_was_taken() -> None:
-    """`--after` the last step there is nothing to do."""
-    rest = script("public", after=LATEST)
+@pytest.mark.usefixtures("further")
+def test_the_script_leaves_out_what_was_taken(dsn: str) -> None:
+    """It goes on from any step; `--after` the last one there is nothing to do."""
+    run(dsn, script("public", after=LATEST))
+    assert migrate(dsn, schema="public") == []
+    rest = script("public", after=LATER[0].version)
+    assert "add column note" in rest
+    assert "create table" not in rest
+    rest = script("public", after=LATER[1].version)
     assert [text for text in rest.splitlines() if not text.startswith("--")] == []
 
 
@@ -221,11 +241,41 @@ def test_a_server_that_refuses_is_one_line(
 # Older and newer tables
 
 
-def test_older_tables_are_refused_with_the_command_to_run(
+def test_tables_at_the_first_step_go_on_untouched(database: Database, dsn: str) -> None:
+    """Also where the step had the name that it had in development."""
+    run(dsn, "update pecker_migrations set name = 'undo'")
+    before = catalog(dsn, "public")
+    assert migrate(dsn, schema="public") == []
+    check(database)
+    assert catalog(dsn, "public") == before
+
+
+def test_tables_of_a_development_version_are_refused_with_what_to_do(
     database: Database, dsn: str
 ) -> None:
-    """Named: the schema, its step, ours."""
-    run(dsn, f"delete from pecker_migrations where version = {LATEST}")  # noqa: S608
+    """Steps before the first are in it: taking it would fail at their tables."""
+    run(dsn, f"update pecker_migrations set version = {FIRST - 1}")  # noqa: S608
+    before = catalog(dsn, "public")
+    asked = (
+        lambda: check(database),
+        lambda: migrate(dsn, schema="public"),
+        lambda: script("public", after=FIRST - 1),
+    )
+    for ask in asked:
+        with pytest.raises(SchemaOutdated, match="'public'") as caught:
+            ask()
+        said = str(caught.value)
+        assert f"at step {FIRST - 1}, which no release has" in said
+        assert f"needs {FIRST}: drop its tables, or" in said
+        assert "celery -A proj pecker migrate" in said
+    assert catalog(dsn, "public") == before
+
+
+def test_tables_without_a_step_are_refused_with_the_command_to_run(
+    database: Database, dsn: str
+) -> None:
+    """Somebody emptied the table of steps."""
+    run(dsn, "delete from pecker_migrations")
     with pytest.raises(SchemaOutdated, match="celery -A proj pecker migrate") as caught:
         check(database)
     assert "'public'" in str(caught.value)

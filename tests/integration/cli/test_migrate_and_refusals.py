@@ -58,7 +58,7 @@ def test_migrate_makes_the_tables_and_says_so_again(
     """The first time each step is told, the second time that nothing is to do."""
     first = celery("pecker", "migrate", pecker_dsn=empty_dsn, pecker_schema="jobs")
     assert first.returncode == 0, first.stderr
-    assert "0001 foundation" in first.stdout
+    assert "✓ 0016 first_version" in first.stdout
     again = celery("pecker", "migrate", pecker_dsn=empty_dsn, pecker_schema="jobs")
     assert again.returncode == 0
     assert again.stdout == f"schema 'jobs' is at step {LATEST}\n"

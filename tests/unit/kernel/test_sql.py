@@ -11,6 +11,7 @@ import pytest
 
 import celery_pecker
 import celery_sharding
+from celery_pecker.kernel.migrations import FIRST
 from celery_pecker.kernel.sql import _labelled, migrations, render, statements
 from tests.parsed import parse_file
 
@@ -258,9 +259,9 @@ def test_the_rules_see_what_they_should() -> None:
 
 
 def test_migrations_are_one_line_without_gaps() -> None:
-    """Numbered from 1; none is readable only by code that came after it."""
+    """Numbered on from the first; none is readable only by code that came after it."""
     line = migrations()
-    assert [step.version for step in line] == [*range(1, len(line) + 1)]
+    assert [step.version for step in line] == [*range(FIRST, FIRST + len(line))]
     assert len({step.name for step in line}) == len(line)
     for step in line:
         assert 1 <= step.readable_from <= step.version
