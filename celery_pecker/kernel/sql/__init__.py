@@ -17,6 +17,9 @@ the argument of ``{us(task.executed_at)}``. ``{excluded(task, args)}`` stands fo
 ``task = excluded.task, args = excluded.args``. Parts are put in when the files are
 read, with nothing that comes from outside: the server gets each statement whole.
 
+A migration says what a table or a column is in a comment above it that begins with
+``--:``; PostgreSQL gets it as ``comment on``, for all who look at the database.
+
 Packages that stand on the kernel have statements too, labelled with their own name, in
 a ``sql`` package of their own; the line of migrations is this one for all.
 """
@@ -36,6 +39,11 @@ _LABEL = re.compile(r"^/\* (\w+):(\w+) \*/$", re.MULTILINE)
 _USE = re.compile(r"\{(?!schema\})(\w+)(?:\(([^{}]*)\))?\}")
 _MIGRATION = re.compile(r"^(\d{4})_(\w+)\.sql$")
 _TABLE = re.compile(r"create table \{schema\}\.(\w+)")
+_DESCRIBED = re.compile(
+    r"(?:^--: .*\n)*^create table \{schema\}\.(\w+) \(\n(?s:.*?)^\)[^;]*;$",
+    re.MULTILINE,
+)
+_TOLD = re.compile(r"((?:^ *--: .*\n)+) *(\w+) ", re.MULTILINE)
 _READABLE_FROM = re.compile(r"^-- readable from: (\d+)$", re.MULTILINE)
 
 
@@ -122,9 +130,29 @@ def migrations() -> tuple[Migration, ...]:
             message = f"{file.name} does not say '-- readable from: N'"
             raise ValueError(message)
         numbered.append(
-            Migration(int(named[1]), named[2], int(readable[1]), text.strip())
+            Migration(
+                int(named[1]),
+                named[2],
+                int(readable[1]),
+                _DESCRIBED.sub(_with_comments, text.strip()),
+            )
         )
     return tuple(numbered)
+
+
+def _with_comments(table: re.Match[str]) -> str:
+    """Return a table, then as `comment on` what is told of it and its columns."""
+    named = f"{{schema}}.{table[1]}"
+    comments = [_TOLD.sub(lambda told: told[0].removeprefix(told[1]), table[0])]
+    for lines, word in _TOLD.findall(table[0]):
+        told = " ".join(
+            line.strip().removeprefix("--: ") for line in lines.splitlines()
+        )
+        on = f"table {named}" if word == "create" else f"column {named}.{word}"
+        comments.append(
+            "comment on {} is\n    '{}';".format(on, told.replace("'", "''"))
+        )
+    return "\n".join(comments)
 
 
 def render(text: str, schema: str) -> LiteralString:

@@ -12,7 +12,14 @@ import pytest
 import celery_pecker
 import celery_sharding
 from celery_pecker.kernel.migrations import FIRST
-from celery_pecker.kernel.sql import _labelled, migrations, render, statements
+from celery_pecker.kernel.sql import (
+    _DESCRIBED,
+    _labelled,
+    _with_comments,
+    migrations,
+    render,
+    statements,
+)
 from tests.parsed import parse_file
 
 HOUSES = {
@@ -267,3 +274,46 @@ def test_migrations_are_one_line_without_gaps() -> None:
         assert 1 <= step.readable_from <= step.version
         assert "{schema}" in step.text
         assert not re.search(r"\b(begin|commit|rollback)\s*;", code(step.text))
+        assert "--:" not in step.text, "a comment of nothing: PostgreSQL would lack it"
+
+
+def test_what_a_migration_tells_of_a_table_postgresql_gets_as_comments() -> None:
+    """Above the table or column; over lines; other comments and parts stay."""
+    text = """
+-- Why.
+--: of all: whose
+--: it is
+create table {schema}.t (
+    --: its key; null: none
+    id bigint primary key,
+    -- Why.
+    --: "as given"
+    day text default ')',
+    rest text
+) with (
+    fillfactor = 50
+);
+create index t_day on {schema}.t (day);
+"""
+    assert (
+        _DESCRIBED.sub(_with_comments, text)
+        == """
+-- Why.
+create table {schema}.t (
+    id bigint primary key,
+    -- Why.
+    day text default ')',
+    rest text
+) with (
+    fillfactor = 50
+);
+comment on table {schema}.t is
+    'of all: whose it is';
+comment on column {schema}.t.id is
+    'its key; null: none';
+comment on column {schema}.t.day is
+    '"as given"';
+create index t_day on {schema}.t (day);
+"""
+    )
+    assert "some replica''s code" in migrations()[0].text
