@@ -46,7 +46,16 @@ def error_for(
     return error
 
 
-def raise_as_exceeded(error: BaseException | None) -> None:
+def handles(error: BaseException | None) -> bool:
+    """Return whether code that handles this error is busy with an interrupt."""
+    while error is not None:
+        if isinstance(error, (DeadlineExceeded, FinalInterrupt)):
+            return True
+        error = error.__context__
+    return False
+
+
+def raise_as_exceeded(error: object) -> None:
     """Raise a `FinalInterrupt` as the DeadlineExceeded that it carries."""
     if isinstance(error, FinalInterrupt):
         raise error.exceeded from error

@@ -6,17 +6,12 @@ import threading
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from contextvars import Token
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Any, Self
 
 from celery_pecker.deadline import budget as budgets
 from celery_pecker.deadline import interrupter
-from celery_pecker.deadline.budget import (
-    CLIENT_GRACE,
-    EXTRA_TIMEOUT,
-    Budget,
-    DeadlineExceeded,
-)
+from celery_pecker.deadline.budget import CLIENT_GRACE, EXTRA_TIMEOUT, Budget
 from celery_pecker.deadline.enforcement.watchdog import ProcessKiller
 from celery_pecker.deadline.interrupter import (
     INTERRUPT_INTERVAL,
@@ -73,12 +68,7 @@ class Alarm:
         self._set(self._own.at if self._own else float("inf"))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._live:
             self._live = False
             # silent first: without a handler the signal ends the process
@@ -91,8 +81,8 @@ class Alarm:
             interrupter.current.reset(self._token)
             self._token = None
         if self._killer is not None:
-            self._killer.__exit__(kind, error, trace)
-        interrupter.raise_as_exceeded(error)
+            self._killer.__exit__(*raised)
+        interrupter.raise_as_exceeded(raised[1])
 
     def changed(self, budget: Budget | None) -> None:
         """Ring earlier if need be. An early ring costs less than a later setting."""
@@ -144,18 +134,8 @@ class Alarm:
             self._ring_in(EXTRA_TIMEOUT)
             return
         self._ring_in(INTERRUPT_INTERVAL)
-        if self._interrupts.due(budget, handled=_handles_interrupt()):
+        if self._interrupts.due(budget, handled=interrupter.handles(sys.exc_info()[1])):
             raise interrupter.error_for(budget, self._own)
-
-
-def _handles_interrupt() -> bool:
-    """Return whether the interrupted code is busy with an earlier interrupt."""
-    error: BaseException | None = sys.exc_info()[1]
-    while error is not None:
-        if isinstance(error, (DeadlineExceeded, interrupter.FinalInterrupt)):
-            return True
-        error = error.__context__
-    return False
 
 
 def _runs_in(frame: FrameType | None, code: AbstractSet[CodeType], depth: int) -> bool:

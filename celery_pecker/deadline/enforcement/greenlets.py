@@ -1,7 +1,6 @@
 """Greenlets: a timer of gevent's hub throws into the one that runs over."""
 
 from contextvars import Token
-from types import TracebackType
 from typing import Any, Self
 from weakref import ref
 
@@ -36,17 +35,12 @@ class GreenletInterrupter:
         self._set()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._budget = self._own = None
         self._set()
         if self._token is not None:
             interrupter.current.reset(self._token)
-        interrupter.raise_as_exceeded(error)
+        interrupter.raise_as_exceeded(raised[1])
 
     def changed(self, budget: Budget | None) -> None:
         """Interrupt at this deadline from now on."""

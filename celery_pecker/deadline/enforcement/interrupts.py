@@ -92,12 +92,8 @@ class ThreadInterrupter:
     def _handles_interrupt(self) -> bool:
         current: Any = sys._current_exceptions().get(self._thread)  # noqa: SLF001 — documented
         # Python 3.11 gives the triple of sys.exc_info()
-        error: Any = current[1] if isinstance(current, tuple) else current
-        while error is not None:
-            if isinstance(error, DeadlineExceeded):
-                return True
-            error = error.__context__
-        return False
+        error = current[1] if isinstance(current, tuple) else current
+        return interrupter.handles(error)
 
 
 def _put(thread: int, error: type[BaseException] | None) -> None:
