@@ -16,6 +16,7 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from celery_pecker.kernel import user_code
@@ -47,17 +48,10 @@ class Running(Protocol):
 class OnLoop(Running):
     """An async function on the event loop."""
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        lease: Lease,
-        args: dict[str, Any],
-        ended: Ended,
-    ) -> None:
+    def __init__(self, name: str, call: Callable[[], Any], ended: Ended) -> None:
         self._ended = ended
-        self.task = asyncio.get_running_loop().create_task(
-            _called(function, lease, args), name=f"observer {lease.name}"
-        )
+        loop = asyncio.get_running_loop()
+        self.task = loop.create_task(_called(name, call), name=f"observer {name}")
         self.task.add_done_callback(self._done)
 
     def cancel(self) -> None:
@@ -74,36 +68,26 @@ class OnLoop(Running):
 class InThread(Running):
     """A plain function in a thread of its own."""
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        lease: Lease,
-        args: dict[str, Any],
-        ended: Ended,
-    ) -> None:
+    def __init__(self, name: str, call: Callable[[], Any], ended: Ended) -> None:
         loop = asyncio.get_running_loop()
 
         def run() -> None:
-            error = user_code.call_logging_errors(
-                f"observer {lease.name!r}", function, lease, **args
-            )
+            error = user_code.call_logging_errors(f"observer {name!r}", call)
             if not loop.is_closed():
                 loop.call_soon_threadsafe(ended, error)
 
-        threading.Thread(target=run, name=f"observer {lease.name}", daemon=True).start()
+        threading.Thread(target=run, name=f"observer {name}", daemon=True).start()
 
     def cancel(self) -> None:
         """Ask nothing: the lease says that it is over."""
 
 
-async def _called(
-    function: Callable[..., Any], lease: Lease, args: dict[str, Any]
-) -> None:
+async def _called(name: str, call: Callable[[], Any]) -> None:
     # Out of a task these two would end the event loop, and all that runs on it.
     try:
-        await function(lease, **args)
+        await call()
     except (SystemExit, KeyboardInterrupt) as error:
-        message = f"observer {lease.name!r} raised {error!r}"
+        message = f"observer {name!r} raised {error!r}"
         raise user_code.Exited(message) from error
 
 
@@ -305,15 +289,13 @@ class Lives:
             self._returned(life, error)
 
     def _run(self, life: Life) -> None:
-        function, args = life.observer.function, life.claimed.args
         if life.observer.options.isolation is Isolation.PROCESS:
             life.running = self._process(life)
             return
         on_loop = life.observer.options.isolation is Isolation.LOOP
-        kind = OnLoop if on_loop else InThread
-        life.running = kind(
-            function, life.lease, args, lambda error: self._returned(life, error)
-        )
+        kind, one = OnLoop if on_loop else InThread, life.claimed
+        call = partial(life.observer.function, life.lease, **one.args)
+        life.running = kind(one.name, call, partial(self._returned, life))
 
     def _process(self, life: Life) -> InProcess:
         loop = asyncio.get_running_loop()

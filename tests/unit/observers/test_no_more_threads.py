@@ -52,11 +52,11 @@ def test_what_cannot_begin_has_failed_and_the_next_begins(
     trust.renew(monotonic(), 100.0)
     made = lives.Lives(observers.kinds, trust, schema="public")
 
-    def full(function: Any, lease: Lease, args: Any, ended: Any) -> InThread:
-        if lease.name == "o1":
+    def full(name: str, call: Any, ended: Any) -> InThread:
+        if name == "o1":
             message = "can't start new thread"
             raise RuntimeError(message)
-        return InThread(function, lease, args, ended)
+        return InThread(name, call, ended)
 
     monkeypatch.setattr(lives, "InThread", full)
 
