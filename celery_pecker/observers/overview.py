@@ -171,14 +171,6 @@ class ObserversOverview:
         """Return the kinds that hosts have declared."""
         return self._database.column("list_observer_kinds")
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._database.close()
-
-    def abandon(self) -> None:
-        """Drop the connection in a fork of its owner."""
-        self._database.abandon()
-
 
 def _observer(status: str, place: str, **columns: Any) -> ObserverRow:
     return ObserverRow(status=Status(status), place=Place(place), **columns)
