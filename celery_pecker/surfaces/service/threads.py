@@ -8,6 +8,7 @@ asked once (`LastAnswer`).
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Generic, ParamSpec, TypeVar
 
@@ -97,15 +98,10 @@ class InFlight:
         if self.count == 0:
             self._none.set()
 
-    async def wait(self, within: float) -> bool:
-        """Return whether all have their answer, after so many seconds at most."""
-        if not self.count:
-            return True
-        try:
+    async def wait(self, within: float) -> None:
+        """Wait until all have their answer, so many seconds at most."""
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._none.wait(), within)
-        except TimeoutError:
-            return False
-        return True
 
 
 @dataclass
