@@ -26,18 +26,14 @@ class Watermark:
     """From where the next claim walks."""
 
     def __init__(self) -> None:
-        self._passed: int | None = None
+        self.above: int | None = None
+        """The id above which the next claim walks; None: not known yet."""
         self._pending: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
         self._seen: int | None = None
         self._since = float("-inf")
         """When the mark last moved, or the writers were last read."""
         self._asked: tuple[int, frozenset[str]] | None = None
         """Up to which id claims had chosen, and the writers at that time."""
-
-    @property
-    def above(self) -> int | None:
-        """The id above which the next claim walks; None: not known yet."""
-        return self._passed
 
     def chosen(
         self, above: int, last: int | None, *, whole: bool, oldest: int, newest: int
@@ -52,13 +48,13 @@ class Watermark:
             newest: This one and those after it had not begun.
 
         """
-        passed = above if self._passed is None else self._passed
+        passed = above if self.above is None else self.above
         while self._pending and self._pending[0][1] <= oldest:
             settled, _ = self._pending.popleft()
             # This claim has seen all up to there, and may have been full before it.
             reached = settled if whole else min(settled, last or passed)
             passed = max(passed, reached)
-        self._passed = passed
+        self.above = passed
         if last is None:
             return
         if len(self._pending) == REMEMBERED:
@@ -68,8 +64,8 @@ class Watermark:
 
     def stuck(self, monotonic: float) -> bool:
         """Return whether to read the writers: the end of one is overdue."""
-        if not self._pending or self._passed != self._seen:
-            self._seen, self._since = self._passed, monotonic
+        if not self._pending or self.above != self._seen:
+            self._seen, self._since = self.above, monotonic
         return monotonic - self._since >= STUCK_INTERVAL
 
     def writers(self, names: Collection[str], monotonic: float) -> None:
@@ -90,7 +86,7 @@ class Watermark:
 
     def lower(self, above: int) -> None:
         """Walk from there: something was seen above it that was left out."""
-        self._passed = above
+        self.above = above
         self._pending.clear()
         self._asked = None
 
