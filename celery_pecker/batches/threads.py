@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, Self, TypeVar
 
 from celery_pecker import deadline
 from celery_pecker.batches.gathering import Gathering, Limits, checked
-from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.errors import BatchesClosed
 from celery_pecker.kernel.forks import abandon_in_forks
 from celery_pecker.kernel.user_code import no_exit, tried
@@ -42,13 +42,12 @@ class Batches(Generic[Item, Result]):
             first item.
         one_by_one: after a failed call send each of its items in a call of its own, so
             that one bad item fails alone. The call must stand being repeated.
-        clock: of tests.
 
     Raises:
         Misconfigured: an argument is out of its range; the message names it.
     """
 
-    def __init__(  # noqa: PLR0913  # each a limit of its own
+    def __init__(
         self,
         call: Callable[[list[Item]], Sequence[Result | BaseException]],
         *,
@@ -57,12 +56,10 @@ class Batches(Generic[Item, Result]):
         waiting: int = 10_000,
         threads: int = 1,
         one_by_one: bool = False,
-        clock: Clock = SYSTEM,
     ) -> None:
         limits = Limits(most=most, wait=wait, waiting=waiting, calls=threads)
         self._call = call
         self._one_by_one = one_by_one
-        self._clock = clock
         self._gathering: Gathering[_Waiting[Item, Result]] = Gathering(limits)
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
@@ -118,7 +115,7 @@ class Batches(Generic[Item, Result]):
         with self._changed:
             if self._closing:
                 raise BatchesClosed
-            self._gathering.add(_Waiting(item, future), self._clock.monotonic())
+            self._gathering.add(_Waiting(item, future), SYSTEM.monotonic())
             if not self._threads:
                 self._start()
             self._changed.notify()
@@ -134,9 +131,9 @@ class Batches(Generic[Item, Result]):
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        ends = None if timeout is None else self._clock.monotonic() + timeout
+        ends = None if timeout is None else SYSTEM.monotonic() + timeout
         for thread in self._threads:
-            left = None if ends is None else max(0.0, ends - self._clock.monotonic())
+            left = None if ends is None else max(0.0, ends - SYSTEM.monotonic())
             thread.join(left)
         late = any(thread.is_alive() for thread in self._threads)
         with self._changed:
@@ -177,7 +174,7 @@ class Batches(Generic[Item, Result]):
         """Wait for a batch and return it; an empty one at the end."""
         with self._changed:
             while True:
-                now = self._clock.monotonic()
+                now = SYSTEM.monotonic()
                 left = self._gathering.due_in(now, closing=self._closing)
                 if left == 0.0:
                     return self._gathering.take()

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.aside import aside
-from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 
 WAIT = 2.5
@@ -24,11 +24,8 @@ class ParallelQueries(Generic[Answer]):
     server that hangs costs one thread and one connection.
     """
 
-    def __init__(
-        self, questions: Mapping[str, Callable[[], Answer]], *, clock: Clock = SYSTEM
-    ) -> None:
+    def __init__(self, questions: Mapping[str, Callable[[], Answer]]) -> None:
         self._questions = questions
-        self._clock = clock
         self._asked: dict[str, Future[Answer | PeckerError]] = {}
         self._asking = threading.Lock()
 
@@ -38,14 +35,14 @@ class ParallelQueries(Generic[Answer]):
             return self._ask(wait)
 
     def _ask(self, wait: float) -> dict[str, Answer | PeckerError]:
-        until = self._clock.monotonic() + wait
+        until = SYSTEM.monotonic() + wait
         for name, question in self._questions.items():
             if name not in self._asked:
                 call = partial(_answered, name, question)
                 self._asked[name] = aside(f"pecker-outbox-{name}", call)
         answers: dict[str, Answer | PeckerError] = {}
         for name, asked in [*self._asked.items()]:
-            left = max(until - self._clock.monotonic(), 0.0)
+            left = max(until - SYSTEM.monotonic(), 0.0)
             try:
                 answers[name] = asked.result(left)
             except TimeoutError:

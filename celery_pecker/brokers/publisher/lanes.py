@@ -12,7 +12,7 @@ code object, but the globals of a function cannot be lent. What a tracer does to
 code object itself is seen only if it happens after the publisher was made.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
@@ -164,7 +164,10 @@ class SignalReceivers:
 
     def _functions(self) -> Iterator[tuple[str, object, ModuleType]]:
         if self._scheduler is not None:
-            yield from self._of_scheduler(self._scheduler)
+            kind = type(self._scheduler)
+            for name in ("apply_entry", "apply_async", "send_task"):
+                function = vars(self._scheduler).get(name) or getattr(kind, name)
+                yield f"{kind.__name__}.{name}", function, celery.beat
         task = celery.app.task.Task
         yield "Task.apply_async", task.apply_async, celery.app.task
         send = type(self._app).send_task
@@ -174,15 +177,6 @@ class SignalReceivers:
         yield "AMQP.send_task_message", amqp.send_task_message, celery.app.amqp
         for name in ("publish", "_publish"):
             yield f"Producer.{name}", getattr(Producer, name), kombu.messaging
-
-    @staticmethod
-    def _of_scheduler(
-        scheduler: Scheduler,
-    ) -> Iterator[tuple[str, object, ModuleType]]:
-        kind = type(scheduler)
-        for name in ("apply_entry", "apply_async", "send_task"):
-            own: Callable[..., object] | None = vars(scheduler).get(name)
-            yield f"{kind.__name__}.{name}", own or getattr(kind, name), celery.beat
 
 
 def _watches(receiver: Any) -> bool:

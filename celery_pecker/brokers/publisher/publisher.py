@@ -25,7 +25,7 @@ from celery_pecker.brokers.publisher.message_template import (
 )
 from celery_pecker.brokers.publisher.slow_lane import SlowLane
 from celery_pecker.brokers.publisher.transport import Transport
-from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.errors import (
     BrokerUnavailable,
     PublishRefused,
@@ -61,18 +61,10 @@ class Publisher:
     Not for several threads at once, but for `close`, which may come from another.
     """
 
-    def __init__(
-        self,
-        app: Any,
-        scheduler: Scheduler,
-        *,
-        timeout: float,
-        clock: Clock = SYSTEM,
-    ) -> None:
+    def __init__(self, app: Any, scheduler: Scheduler, *, timeout: float) -> None:
         self._app = app
         self._scheduler = scheduler
-        self._clock = clock
-        self._broker = BrokerConnection(app, timeout=timeout, clock=clock)
+        self._broker = BrokerConnection(app, timeout=timeout)
         self._onlooker = SignalReceivers(app, scheduler)
         self._suspects: set[str] = set()
         """Names of which one makes the broker refuse those sent with it."""
@@ -118,7 +110,8 @@ class Publisher:
             self._transport = transport
             lane = transport.lane
             self._lane = self._broker.lane(lane, self._suspects) if lane else None
-            self._forget_messages()
+            for known in self._known.values():
+                known.reset()
 
     def publish(
         self, batch: Sequence[Dispatch], token: str, *, within: float = float("inf")
@@ -141,7 +134,7 @@ class Publisher:
         """
         if not batch:
             return
-        trust = TrustWindow(opened=self._clock.monotonic(), seconds=within)
+        trust = TrustWindow(opened=SYSTEM.monotonic(), seconds=within)
         self._broker.begin_batch(trust)
         entries = [self._known[dispatch.name] for dispatch in batch]
         self.ensure()
@@ -149,7 +142,7 @@ class Publisher:
         fast, slow = self._sort(list(zip(entries, batch, strict=True)), token)
         if fast and lane is not None:
             try:
-                lane.push(fast, token, self._clock.now())
+                lane.push(fast, token, SYSTEM.now())
             except LaneRefused as error:
                 logger.warning("pecker: sending without scripts: %s", error)
                 slow = [(k.entry, one) for k, one in zip(entries, batch, strict=True)]
@@ -187,7 +180,9 @@ class Publisher:
                 route = message.route
                 refused = shut.get(id(route))
                 if refused is None:
-                    refused = shut[id(route)] = self._is_refused(route)
+                    # None: the queues that the route needs are there.
+                    why = self._broker.declare_queues(route.declare)
+                    refused = shut[id(route)] = why is not None
                 if tried or not refused:
                     fast.append((message, dispatch))
                     continue
@@ -201,10 +196,6 @@ class Publisher:
         if known.message is None and known.why_slow is None:
             self._build(known)
         return known.message
-
-    def _is_refused(self, route: Route) -> bool:
-        """Return whether the broker refuses the route's queues; else they are there."""
-        return self._broker.declare_queues(route.declare) is not None
 
     def _build(self, known: _Known) -> None:
         if known.message is not None or known.why_slow is not None:
@@ -231,7 +222,7 @@ class Publisher:
             shared = self._routes.setdefault(place, route)
             message: Any = lane.build(replace(template, route=shared))
             # What one entry's options break must break here, not in a batch of all.
-            lane.check_message(message, self._clock.now())
+            lane.check_message(message, SYSTEM.now())
             known.message = message
         except (NoTemplate, Unbuildable) as error:
             known.why_slow = str(error)
@@ -263,10 +254,6 @@ class Publisher:
             done=names_in(batch, arrived),
             refused=refused,
         ) from outcome.broken
-
-    def _forget_messages(self) -> None:
-        for known in self._known.values():
-            known.reset()
 
 
 def _sender(entry: ScheduleEntry, tasks: Mapping[str, Any]) -> object:

@@ -30,7 +30,7 @@ class Confirms:
         """Ids of messages that RabbitMQ would not have, and why."""
         self._next = ""
         """The task whose message is published next through kombu."""
-        channel.events["basic_ack"].add(self._on_ack)
+        channel.events["basic_ack"].add(self._answered)
         channel.events["basic_nack"].add(self._on_nack)
         channel.events["basic_return"].add(self._on_return)
         self._publish = channel.basic_publish
@@ -93,9 +93,6 @@ class Confirms:
             return [self._open.pop(tag)] if tag in self._open else []
         tags = [known for known in self._open if known <= tag]
         return [self._open.pop(known) for known in tags]
-
-    def _on_ack(self, tag: int, multiple: bool) -> None:
-        self._answered(tag, multiple)
 
     def _on_nack(self, tag: int, multiple: bool) -> None:
         for task_id in self._answered(tag, multiple):

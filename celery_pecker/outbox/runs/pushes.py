@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from celery_pecker.brokers.publisher.stored_messages import StoredPublisher
 from celery_pecker.brokers.stored_message import Message
-from celery_pecker.kernel.clock import SYSTEM, Clock, new_tag
+from celery_pecker.kernel.clock import SYSTEM, new_tag
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.lease import SLACK, TrustWindow
 from celery_pecker.kernel.settings import Settings
@@ -34,19 +34,16 @@ SLICE_BYTES = 4 << 20
 class Pushes:
     """Sends what is due of one table, over its relay's connections."""
 
-    def __init__(  # its seams, and what the table is
+    def __init__(
         self,
         database: Database,
         publisher: StoredPublisher,
         settings: Settings,
-        *,
-        clock: Clock = SYSTEM,
         name: str,
     ) -> None:
         longest = Holds(settings.outbox_backoff, holds.LONGEST)
         self._rows = Rows(database, longest, log=settings.outbox_history)
         self._publisher = publisher
-        self._clock = clock
         self._name = name
         self._trust = settings.outbox_backoff / 2
         self._load = Load()
@@ -60,7 +57,7 @@ class Pushes:
         To be called while the broker takes messages: what cannot be sent waits for its
         hold.
         """
-        now = self._clock.monotonic()
+        now = SYSTEM.monotonic()
         if now < self._next:
             return self._next - now
         if now >= self._look_at:

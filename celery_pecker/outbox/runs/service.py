@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.backoff import Backoff
-from celery_pecker.kernel.clock import SYSTEM, Clock, chance, pause
+from celery_pecker.kernel.clock import SYSTEM, chance, pause
 from celery_pecker.kernel.connections import Connections
 from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 from celery_pecker.kernel.settings import Settings
@@ -49,11 +49,10 @@ class Started:
 class RunService:
     """The runs of one table, for one process."""
 
-    def __init__(self, settings: Settings, clock: Clock = SYSTEM) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._clock = clock
         self._holds = holds.Holds(settings.outbox_backoff, holds.LONGEST)
-        self._connections = Connections(settings, clock, role="outbox")
+        self._connections = Connections(settings, role="outbox")
         self._backoff = Backoff(first=0.1, most=2.0)
 
     @property
@@ -70,7 +69,7 @@ class RunService:
         """
 
         def start(rows: Rows) -> tuple[Started | None, str]:
-            sent = self._clock.monotonic()
+            sent = SYSTEM.monotonic()
             begun, verdict = rows.start(ref, options)
             return None if begun is None else self.started(
                 begun, options, sent
@@ -185,16 +184,16 @@ class RunService:
     def _persist(
         self, started: Started, what: str, timeout: float, do: Callable[[Rows], bool]
     ) -> bool:
-        until = min(started.held, self._clock.monotonic() + timeout)
+        until = min(started.held, SYSTEM.monotonic() + timeout)
         failures, uncertain = 0, False
         while True:
             try:
-                changed = self._ask(do, max(until - self._clock.monotonic(), 0.0))
+                changed = self._ask(do, max(until - SYSTEM.monotonic(), 0.0))
             except DatabaseUnavailable as error:
                 failures += 1
                 uncertain = uncertain or error.asked
                 wait = self._backoff.seconds(failures, chance())
-                if self._clock.monotonic() + wait >= until:
+                if SYSTEM.monotonic() + wait >= until:
                     logger.warning(
                         "pecker: the %s of a recorded task (row %d, attempt %d) could"
                         " not be written: %s",
