@@ -25,6 +25,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import KW_ONLY, dataclass
 from functools import wraps
 from typing import Any
 
@@ -149,21 +150,20 @@ MAPS = frozenset({"celery.map", "celery.starmap"})
 """Celery's own tasks that run another one for each item; `chunks` are of the second."""
 
 
+@dataclass(eq=False)
 class Sink(ABC):
     """Where the messages of a block go."""
 
-    def __init__(
-        self, app: Any, *, limit: int, owner: object, mode: Mode | None = None
-    ) -> None:
-        self.app = app
-        self.mode = mode
-        """Of all messages of the block; None: of their tasks."""
-        self.limit = limit
-        """Bytes that a message may have."""
-        self.owner = owner
-        """Whose block it is: what one outbox sends does not go into another's."""
-        self.over = False
-        """Whether its block has ended."""
+    app: Any
+    _: KW_ONLY
+    limit: int
+    """Bytes that a message may have."""
+    owner: object
+    """Whose block it is: what one outbox sends does not go into another's."""
+    mode: Mode | None = None
+    """Of all messages of the block; None: of their tasks."""
+    over: bool = False
+    """Whether its block has ended."""
 
     @abstractmethod
     def take(self, entry: Entry) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any
+from dataclasses import dataclass, field
 
 from celery_pecker.kernel.adapters.adapter import Adapter, AsyncAdapter, Flow
 from celery_pecker.kernel.errors import NotRecorded
@@ -12,12 +12,11 @@ from celery_pecker.outbox import hook
 from celery_pecker.outbox.model import Entry
 
 
+@dataclass(eq=False)
 class Gathering(hook.Sink):
     """Keeps the messages of a block."""
 
-    def __init__(self, app: Any, **sink: Any) -> None:
-        super().__init__(app, **sink)
-        self.entries: list[Entry] = []
+    entries: list[Entry] = field(default_factory=list)
 
     def take(self, entry: Entry) -> str:
         """Keep a message."""
@@ -52,24 +51,22 @@ class Joined:
             raise NotRecorded(message)
 
 
+@dataclass(eq=False)
 class Writing(hook.Sink):
     """Hands each message to a function that writes it and knows the final id."""
 
-    def __init__(
-        self, app: Any, write: Callable[[list[Entry], bool], list[str]], **sink: Any
-    ) -> None:
-        super().__init__(app, **sink)
-        self._write = write
+    write: Callable[[list[Entry], bool], list[str]]
 
     def take(self, entry: Entry) -> str:
         """Write a message; return the id of the task that will run."""
-        return self._write([entry], False)[0]
+        return self.write([entry], False)[0]
 
     def take_all(self, entries: list[Entry], *, copies: bool) -> list[str]:
         """Write messages that were built for one call."""
-        return self._write(entries, copies)
+        return self.write(entries, copies)
 
 
+@dataclass(eq=False)
 class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
     """A block in which all that is sent joins one transaction.
 
@@ -82,11 +79,8 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
     exception.
     """
 
-    def __init__(
-        self, writing: Callable[[], Writing], keeping: Callable[[], Keeping]
-    ) -> None:
-        self._writing = writing
-        self._keeping = keeping
+    _writing: Callable[[], Writing]
+    _keeping: Callable[[], Keeping]
 
     def __enter__(self) -> None:
         hook.enter(self._writing(), by=self)
@@ -103,23 +97,18 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
         await keeping.close(writes=raised[1] is None)
 
 
+@dataclass(eq=False)
 class Keeping(hook.Sink):
     """Keeps messages until they can be awaited; their ids are final at once."""
 
-    def __init__(
-        self,
-        app: Any,
-        adapter: AsyncAdapter,
-        flow_of: Callable[[list[Entry]], Callable[[object], Flow[object]]],
-        **sink: Any,
-    ) -> None:
-        super().__init__(app, **sink)
-        self._adapter = adapter
-        self._flow_of = flow_of
+    adapter: AsyncAdapter
+    flow_of: Callable[[list[Entry]], Callable[[object], Flow[object]]]
+
+    def __post_init__(self) -> None:
         self._kept: list[tuple[object, Entry]] = []
         """Each with the transaction or savepoint in which it was sent."""
-        self._joined = Joined(adapter)
-        self._end = adapter.follow(self._taken)
+        self._joined = Joined(self.adapter)
+        self._end = self.adapter.follow(self._taken)
 
     def take(self, entry: Entry) -> str:
         """Keep a message that has no key.
@@ -135,7 +124,7 @@ class Keeping(hook.Sink):
             )
             raise NotRecorded(message)
         self._joined.check()
-        self._kept.append((self._adapter.innermost(), entry))
+        self._kept.append((self.adapter.innermost(), entry))
         self._joined.check()  # that may have begun one
         return entry.message.task_id
 
@@ -150,7 +139,7 @@ class Keeping(hook.Sink):
             if not writes or not self._kept:
                 return
             self._joined.check()
-            flow_in = self._taken(self._adapter.innermost())
+            flow_in = self._taken(self.adapter.innermost())
             if self._kept:
                 message = (
                     f"{len(self._kept)} messages of this block were sent in another"
@@ -159,7 +148,7 @@ class Keeping(hook.Sink):
                 )
                 raise NotRecorded(message)
             if flow_in is not None:
-                await self._adapter.drive(flow_in)
+                await self.adapter.drive(flow_in)
         finally:
             self._end()
 
@@ -172,4 +161,4 @@ class Keeping(hook.Sink):
                 entries.append(one[1])
             else:
                 self._kept.append(one)
-        return self._flow_of(entries) if entries else None
+        return self.flow_of(entries) if entries else None
