@@ -1,9 +1,10 @@
 """What one replica does for alarms: look by due rules, and send what waits."""
 
 import logging
+from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -100,27 +101,23 @@ FORGET_INTERVAL = 3_600.0
 """Seconds between two looks for what is old."""
 
 
+@dataclass(eq=False)
 class Rounds:
     """The rounds of a replica: of all of them one looks at a rule in each interval."""
 
-    def __init__(
-        self,
-        rules: Sequence[Rule],
-        tables: Tables,
-        evaluator: Evaluator,
-        *,
-        interval: float,
-        clock: Clock,
-    ) -> None:
+    rules: InitVar[Sequence[Rule]]
+    evaluator: Evaluator
+    _: KW_ONLY
+    interval: float
+    clock: Clock = SYSTEM
+    _added: bool = False
+    _next_forgetting: float = 0.0
+    _begun: int = 0
+
+    def __post_init__(self, rules: Sequence[Rule]) -> None:
+        self._tables = self.evaluator.tables
         self._rules = {rule.name: rule for rule in rules}
         self._targets = [LOG, *sorted({name for rule in rules for name in rule.to})]
-        self._tables = tables
-        self._evaluator = evaluator
-        self._interval = interval
-        self._clock = clock
-        self._added = False
-        self._next_forgetting = 0.0
-        self._begun = -1
         self._failed = OnceAMinute(
             logger, prefix="pecker: a look failed: ", level=logging.ERROR
         )
@@ -130,10 +127,14 @@ class Rounds:
         if not self._added:
             self._tables.add([*self._rules], self._targets)
             self._added = True
-        now, due_rules, waiting = self._tables.due_rules([*self._rules], self._interval)
-        for due in self._rotated(due_rules):
+        now, due_rules, waiting = self._tables.due_rules([*self._rules], self.interval)
+        # Another one is the first each time: one that fails starves no other.
+        turns = deque(due_rules)
+        turns.rotate(-self._begun)
+        self._begun += bool(due_rules)
+        for due in turns:
             made, error = user_code.tried(
-                self._evaluator.evaluate, self._rules[due.rule], due, now
+                self.evaluator.evaluate, self._rules[due.rule], due, now
             )
             if isinstance(error, DatabaseUnavailable):
                 raise error
@@ -143,19 +144,11 @@ class Rounds:
             if made is None:
                 logger.info("pecker: a look for %s was overtaken", due.rule)
             waiting += made or 0
-        if due_rules and self._clock.monotonic() >= self._next_forgetting:
-            self._next_forgetting = self._clock.monotonic() + FORGET_INTERVAL
+        if due_rules and self.clock.monotonic() >= self._next_forgetting:
+            self._next_forgetting = self.clock.monotonic() + FORGET_INTERVAL
             self._tables.forget(self._targets)
             self._added = False  # a rule may be back after a day
         return waiting > 0
-
-    def _rotated(self, due_rules: Sequence[DueRule]) -> Sequence[DueRule]:
-        """Begin with another rule each time: one that fails starves no other."""
-        if not due_rules:
-            return due_rules
-        self._begun += 1
-        nth = self._begun % len(due_rules)
-        return [*due_rules[nth:], *due_rules[:nth]]
 
 
 Call = Future[BaseException | None]
@@ -169,6 +162,7 @@ FIRST_REST, LONGEST_REST = 5.0, 300.0
 LONGEST_ERROR = 500
 
 
+@dataclass(eq=False)
 class Sending:
     """Sends what waits, on the thread of its caller; at least once.
 
@@ -177,45 +171,37 @@ class Sending:
     died before it could record the sending is sent twice, under the same id.
     """
 
-    def __init__(
-        self,
-        tables: Tables,
-        targets: Mapping[str, Target],
-        *,
-        hold: float | None = None,
-        timeout: float | None = None,
-        clock: Clock = SYSTEM,
-        flower_url: str | None = None,
-    ) -> None:
-        self._tables = tables
-        self._targets = targets
-        self._flower_url = flower_url
-        self._hold = HOLD if hold is None else hold
-        self._timeout = self._hold / 2 if timeout is None else timeout
-        self._clock = clock
-        self._late: dict[str, tuple[Notice, Call]] = {}
-        """Calls that were given up and have not returned, by target."""
-        self._unsent: list[Notice] = []
-        """What was sent, and the database did not take it down."""
+    tables: Tables
+    targets: Mapping[str, Target]
+    _: KW_ONLY
+    timeout: float | None = None
+    """Seconds of a call; None: half of the hold."""
+    clock: Clock = SYSTEM
+    flower_url: str | None = None
+    _late: dict[str, tuple[Notice, Call]] = field(default_factory=dict)
+    """Calls that were given up and have not returned, by target."""
+    _unsent: list[Notice] = field(default_factory=list)
+    """What was sent, and the database did not take it down."""
 
     def step(self) -> int:
         """Send some; return how many were taken."""
         self._catch_up()
-        free = [name for name in self._targets if name not in self._late]
-        began = self._clock.monotonic()
-        taken = self._tables.take(free, hold=self._hold, most=AT_ONCE)
+        free = [name for name in self.targets if name not in self._late]
+        timeout = HOLD / 2 if self.timeout is None else self.timeout
+        began = self.clock.monotonic()
+        taken = self.tables.take(free, hold=HOLD, most=AT_ONCE)
         failed: set[str] = set()
         for notice in taken:
             if notice.target in failed:
                 continue  # it rests, and its notices were freed with it
-            if self._clock.monotonic() - began > self._hold - self._timeout:
+            if self.clock.monotonic() - began > HOLD - timeout:
                 break  # others may take the rest before this one has sent it
-            linked = replace(notice, link=link_of(notice, self._flower_url))
+            linked = replace(notice, link=link_of(notice, self.flower_url))
             call = aside(
                 f"pecker-alarms-{notice.target}",
-                partial(user_code.raised, self._targets[notice.target], linked),
+                partial(user_code.raised, self.targets[notice.target], linked),
             )
-            error = raised_by(call, self._timeout)
+            error = raised_by(call, timeout)
             if error is None:
                 self._sent(notice)
                 continue
@@ -223,7 +209,7 @@ class Sending:
                 self._late[notice.target] = notice, call
             failed.add(notice.target)
             text = _line(error)
-            self._tables.failed(notice, text, first=FIRST_REST, most=LONGEST_REST)
+            self.tables.failed(notice, text, first=FIRST_REST, most=LONGEST_REST)
             logger.warning(
                 "pecker: target %s did not take a notice, tried again: %s",
                 notice.target,
@@ -233,13 +219,13 @@ class Sending:
 
     def _sent(self, notice: Notice) -> None:
         self._unsent.append(notice)
-        self._tables.sent(notice)
+        self.tables.sent(notice)
         self._unsent.remove(notice)
 
     def _catch_up(self) -> None:
         """Close what was sent while the database was away, and what returned late."""
         for notice in [*self._unsent]:
-            self._tables.sent(notice)
+            self.tables.sent(notice)
             self._unsent.remove(notice)
         for name, (notice, call) in [*self._late.items()]:
             if call.done():

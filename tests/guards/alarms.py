@@ -178,7 +178,7 @@ GUARDS = (
     ),
     Guard(
         "alarms: a sender leaves what others may have taken meanwhile",
-        "self._clock.monotonic() - began > self._hold - self._timeout:\n",
+        "self.clock.monotonic() - began > HOLD - timeout:\n",
         "self._clock.monotonic() < began:\n",
         f"{SENDING}::test_a_slow_target_gets_nothing_twice",
     ),

@@ -4,7 +4,7 @@ And know of each outbox of a worker which of them has the row of a message.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -209,14 +209,6 @@ class RunService:
                     *(what, started.begun.id, started.begun.attempt),
                 )
             return changed or uncertain
-
-
-def rotated(names: Sequence[str], turn: int) -> list[str]:
-    """Return the names, beginning with another one at each turn."""
-    if not names:
-        return []
-    place = turn % len(names)
-    return [*names[place:], *names[:place]]
 
 
 UNKNOWN = (

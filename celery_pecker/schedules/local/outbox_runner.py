@@ -7,7 +7,7 @@ is involved, and a table that is away keeps none of another table's rows waiting
 
 import logging
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from datetime import UTC
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from celery_pecker.outbox.runs.header import HEADER
 from celery_pecker.outbox.runs.load import MAX_THREADS, Load, PollPace
 from celery_pecker.outbox.runs.messages import EXPIRED, REVOKED
 from celery_pecker.outbox.runs.options import Options
-from celery_pecker.outbox.runs.service import RunService, Started, rotated
+from celery_pecker.outbox.runs.service import RunService, Started
 from celery_pecker.schedules.local import tracer
 from celery_pecker.schedules.local.threads import Threads
 
@@ -166,9 +166,9 @@ class OutboxRunner:
 
     def _take(self, free: int) -> None:
         known = self._tasks()
-        names = [
-            name for name in rotated([*known], self._turn) if self._load.wants(name)
-        ]
+        turns = deque(known)
+        turns.rotate(-self._turn)
+        names = [name for name in turns if self._load.wants(name)]
         self._turn += 1
         sent = self._clock.monotonic()
         taken = self._rows.take([(name, known[name]) for name in names], free)

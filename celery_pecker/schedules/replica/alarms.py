@@ -197,7 +197,6 @@ class Alarms:
         self._interval = min([INTERVAL, *(rule.interval for rule in rules)])
         self._rounds = Rounds(
             rules,
-            tables,
             Evaluator(
                 tables=tables,
                 slack=SLACK,
@@ -210,7 +209,6 @@ class Alarms:
                 parked=parked,
             ),
             interval=self._interval,
-            clock=SYSTEM,
         )
         self._sending = Sending(sending, targets, flower_url=settings.flower_url)
         self._loops = [

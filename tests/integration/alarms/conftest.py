@@ -98,7 +98,6 @@ def watch(dsn: str, clock: ManualClock) -> Iterator[Starter]:
             got: list[Notice] = []
             rounds = Rounds(
                 known,
-                tables,
                 Evaluator(tables=tables, slack=5.0, term=TERM, shut=shut, **more),
                 interval=INTERVAL,
                 clock=clock,
