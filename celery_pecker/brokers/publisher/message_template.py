@@ -12,7 +12,7 @@ from __future__ import annotations
 import numbers
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
@@ -116,6 +116,23 @@ class Placeholders:
         """Return marks that occur nowhere else."""
         marks = {one.name: new_id().hex for one in fields(cls)}
         return cls(**marks | {"task_id": str(new_id())})
+
+
+def with_places(
+    octets: bytes, places: Mapping[bytes, bytes], marks: Placeholders
+) -> bytes:
+    """Return a message to be filled in by ``%``, with places where its marks stand.
+
+    Raises:
+        NoTemplate: a mark is left, which a user's text has in it.
+    """
+    octets = octets.replace(b"%", b"%%")
+    for mark, place in places.items():
+        octets = octets.replace(mark.replace(b"%", b"%%"), place)
+    if any(text.encode() in octets for text in astuple(marks)):
+        msg = "a part of the message holds the task's id in a text of its own"
+        raise NoTemplate(msg)
+    return octets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ from celery_pecker.brokers.publisher.message_template import (
     MessageTemplate,
     Placeholders,
     Route,
+    with_places,
 )
 from celery_pecker.brokers.stored_message import Message
 from celery_pecker.kernel.errors import BrokerUnavailable, PublishUncertain
@@ -57,8 +58,8 @@ class Properties:
         }
         return cls(
             raw[:start],
-            _with_placeholders(table[4:], places, marks),
-            _with_placeholders(raw[start + len(table) :], places, marks),
+            with_places(table[4:], places, marks),
+            with_places(raw[start + len(table) :], places, marks),
         )
 
     def fill(self, fields: dict[bytes, bytes]) -> bytes:
@@ -125,19 +126,6 @@ def _short(text: str) -> bytes:
     """Return a string as it stands among the properties."""
     octets = text.encode()
     return bytes((len(octets),)) + octets
-
-
-def _with_placeholders(
-    octets: bytes, places: dict[bytes, bytes], marks: Placeholders
-) -> bytes:
-    octets = octets.replace(b"%", b"%%")
-    for mark, place in places.items():
-        octets = octets.replace(mark.replace(b"%", b"%%"), place)
-    texts = (marks.task_id, marks.header, marks.expires, marks.expiration)
-    if any(text.encode() in octets for text in texts):
-        msg = "a part of the message holds the task's id in a text of its own"
-        raise NoTemplate(msg)
-    return octets
 
 
 #: Bytes gathered before they are given to the socket.

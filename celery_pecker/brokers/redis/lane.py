@@ -40,6 +40,7 @@ from celery_pecker.brokers.publisher.message_template import (
     Expiry,
     MessageTemplate,
     Route,
+    with_places,
 )
 from celery_pecker.brokers.publisher.transport import BatchRefused, ScriptRefused
 from celery_pecker.brokers.redis.script import RedisScript
@@ -61,8 +62,8 @@ class RedisMessage:
     route: Route
     priority: int
     expiry: Expiry
-    plain: str
-    dated: str
+    plain: bytes
+    dated: bytes
 
     @classmethod
     def of(cls, template: MessageTemplate, channel: Any) -> RedisMessage:
@@ -74,20 +75,20 @@ class RedisMessage:
         )
         message["properties"]["delivery_tag"] = marks.tag
         places = {
-            f'"{marks.task_id}"': "%(id)s",
-            f'"{marks.header}"': "%(header)s",
-            f'"{marks.expires}"': "%(expires)s",
-            marks.expiration: "%(expiration)s",
-            marks.tag: "%(tag)s",
+            f'"{marks.task_id}"'.encode(): b"%(id)b",
+            f'"{marks.header}"'.encode(): b"%(header)b",
+            f'"{marks.expires}"'.encode(): b"%(expires)b",
+            marks.expiration.encode(): b"%(expiration)b",
+            marks.tag.encode(): b"%(tag)b",
         }
-        dated = _with_placeholders(dumps(message), places)
+        dated = with_places(dumps(message).encode(), places, marks)
         message["headers"]["expires"] = None
         del message["properties"]["expiration"]
         return cls(
             route=route,
             priority=priority,
             expiry=template.expiry,
-            plain=_with_placeholders(dumps(message), places),
+            plain=with_places(dumps(message).encode(), places, marks),
             dated=dated,
         )
 
@@ -95,29 +96,16 @@ class RedisMessage:
         """Return the bytes of the message for one slot."""
         stamp = self.expiry.stamp(now, dispatch.expires)
         fields = {
-            "id": quoted(dispatch.task_id),
-            "header": header,
+            b"id": quoted(dispatch.task_id).encode(),
+            b"header": header.encode(),
             # new for each push: Redis's unacked messages are kept by this tag
-            "tag": new_tag(),
+            b"tag": new_tag().encode(),
         }
         if stamp is None:
-            text = self.plain % fields
-        else:
-            fields["expires"] = quoted(stamp.header)
-            fields["expiration"] = stamp.milliseconds
-            text = self.dated % fields
-        return text.encode("ascii")
-
-
-def _with_placeholders(text: str, places: dict[str, str]) -> str:
-    text = text.replace("%", "%%")
-    for mark, place in places.items():
-        text = text.replace(mark, place)
-    for mark in places:
-        if mark.strip('"') in text:
-            msg = "a part of the message holds the task's id in a text of its own"
-            raise NoTemplate(msg)
-    return text
+            return self.plain % fields
+        fields[b"expires"] = quoted(stamp.header).encode()
+        fields[b"expiration"] = stamp.milliseconds.encode()
+        return self.dated % fields
 
 
 #: Messages that one script pushes.
