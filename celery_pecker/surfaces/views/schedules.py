@@ -130,41 +130,29 @@ def _runs(summary: SchedulesSummary) -> Samples:
         yield from (((entry, name, outcome), n) for outcome, n in counts.items())
 
 
-def _gauge(name: str, text: str, total: str) -> Measure:
-    return Measure(name, text, f"totals.{total}")
-
-
+GAUGES = {
+    "entries": "Entries in the tables",
+    "entries_declared": "Entries of living replicas",
+    "entries_unclaimed": "Entries that no live replica claims",
+    "entries_undeclared": "Entries that no replica declares",
+    "entries_paused": "Entries that are paused",
+    "entries_overdue": "Entries whose slot was not claimed in time",
+    "entries_failing": "Entries that are not sent, or whose runs end badly",
+    "entries_undelivered": "Entries whose last slot was claimed and not sent",
+    "entries_unreported": "Entries of whose messages no worker reports though they"
+    " should have begun",
+    "slots_pending": "Slots claimed and not confirmed",
+    "slots_stuck": "Slots claimed long ago and not confirmed",
+    "runs_asked": "Runs asked for by hand, not taken yet",
+    "replicas": "Live schedulers",
+    "stored_unreadable": "Stored schedules that some scheduler cannot read",
+}
+"""Of the totals, each of which has the last word of its metric's name."""
 _each = Each("rows", {"entry": "name", "name": "task"})
 MEASURES = (
-    _gauge("entries", "Entries in the tables", "entries"),
-    _gauge("entries_declared", "Entries of living replicas", "declared"),
-    _gauge("entries_unclaimed", "Entries that no live replica claims", "unclaimed"),
-    _gauge("entries_undeclared", "Entries that no replica declares", "undeclared"),
-    _gauge("entries_paused", "Entries that are paused", "paused"),
-    _gauge("entries_overdue", "Entries whose slot was not claimed in time", "overdue"),
-    _gauge(
-        "entries_failing",
-        "Entries that are not sent, or whose runs end badly",
-        "failing",
-    ),
-    _gauge(
-        "entries_undelivered",
-        "Entries whose last slot was claimed and not sent",
-        "undelivered",
-    ),
-    _gauge(
-        "entries_unreported",
-        "Entries of whose messages no worker reports though they should have begun",
-        "unreported",
-    ),
-    _gauge("slots_pending", "Slots claimed and not confirmed", "pending"),
-    _gauge("slots_stuck", "Slots claimed long ago and not confirmed", "stuck"),
-    _gauge("runs_asked", "Runs asked for by hand, not taken yet", "asked"),
-    _gauge("replicas", "Live schedulers", "replicas"),
-    _gauge(
-        "stored_unreadable",
-        "Stored schedules that some scheduler cannot read",
-        "unreadable",
+    *(
+        Measure(name, text, f"totals.{name.rpartition('_')[2]}")
+        for name, text in GAUGES.items()
     ),
     Measure(
         "overdue_seconds",
