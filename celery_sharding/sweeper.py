@@ -16,7 +16,9 @@ from typing import Any
 
 from celery_pecker import deadline
 from celery_pecker.kernel.clock import chance, monotonic
+from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.kernel.once_a_minute import OnceAMinute
+from celery_pecker.kernel.settings import Settings as Pecker
 from celery_pecker.kernel.user_code import call_logging_errors
 from celery_sharding import pace
 from celery_sharding.errors import (
@@ -136,6 +138,7 @@ def _sweep(app: Any, end: float) -> dict[str, int]:
     for job in due.followers:
         ledger.upkeep.catch_up(job)
     _complain(ledger)
+    _count(app, ledger)
     moved = 0
     # From anywhere on: those at the end of many would else never have their turn.
     # What is left is due still, and the next sweep finds it.
@@ -221,6 +224,16 @@ def _deal(app: Any, ledger: Ledger) -> dict[int, int]:
             ]
         dealt[job] = ledger.placements.deal(job, owners)
     return dealt
+
+
+def _count(app: Any, ledger: Ledger) -> None:
+    """Add jobs to the history, once a minute; nothing depends on it."""
+    wanted = ledger.upkeep.minute_is_over() and Pecker.read(app.conf, main=app.main)
+    try:
+        if wanted and wanted.history:
+            ledger.upkeep.count_jobs()
+    except PeckerError as error:
+        _complaints.warning("history", "jobs are not in the history: %s", error)
 
 
 def _complain(ledger: Ledger) -> None:

@@ -99,16 +99,7 @@ class FiguresWriter:
             logger.warning("pecker: figures of the history are not written: %s", error)
 
     def _write(self, rows: Sequence[FiguresRow]) -> None:
-        if not rows:
-            return
-        self.database.change(
-            "write_figures",
-            now=None,
-            holder=self.holder,
-            parts=[row.part for row in rows],
-            ats=[from_us(row.at_us) for row in rows],
-            figures=[json.dumps(row.figures) for row in rows],
-        )
+        write(self.database, self.holder, rows)
         self.figures.wrote(rows)
 
     def _keep_up(self, now: float) -> None:
@@ -151,6 +142,19 @@ class FiguresWriter:
             )
             return True
         return False
+
+
+def write(database: Database, holder: uuid.UUID, rows: Sequence[FiguresRow]) -> None:
+    """Write rows under a name, each whole: the same again changes nothing."""
+    if rows:
+        database.change(
+            "write_figures",
+            now=None,
+            holder=holder,
+            parts=[row.part for row in rows],
+            ats=[from_us(row.at_us) for row in rows],
+            figures=[json.dumps(row.figures) for row in rows],
+        )
 
 
 class MarkRow(NamedTuple):

@@ -1,12 +1,13 @@
 """What happened to a subject within some minutes, counted so that it adds up. Pure.
 
-A subject is an entry, a task or a queue of an outbox, or a database with a limit:
-``entry NAME``, ``task NAME``, ``queue NAME``, ``limit NAME``. What is known of it is a
+A subject is an entry, a task or a queue of an outbox, a database with a limit, or the
+task of sharded jobs: ``entry NAME``, ``task NAME``, ``queue NAME``, ``limit NAME``,
+``job NAME``. What is known of it is a
 cell: counts by short keys, written as a text like ``l14:60 o1:60 r9:60``. Small letters
 add up: ``o`` and a report's number counts that report; ``l``, ``w``, ``r`` (lateness,
 wait in the queue, run time) and a bucket count how often it took so long; ``n`` counts
-what was sent. Capitals are maxima: ``D`` is the depth of an outbox, ``A`` the age of
-its oldest task in milliseconds.
+what was sent, ``c`` jobs that were cancelled. Capitals are maxima: ``D`` is the depth
+of an outbox, ``A`` the age of its oldest task in milliseconds.
 
 Of a limit ``a`` counts admitted tasks, and ``T`` is the most traffic, operations per
 second. What lasts is counted times the milliseconds that it lasted, so that it adds up
@@ -42,7 +43,7 @@ OPEN = 10
 WHOLE = 65.0
 """Seconds after which a minute is over of which nothing later tells the time."""
 
-LATE, WAIT, RUN, OUTCOME, SENT = "l", "w", "r", "o", "n"
+LATE, WAIT, RUN, OUTCOME, SENT, CANCELLED = "l", "w", "r", "o", "n", "c"
 TIMES = (LATE, WAIT, RUN)
 PLACES = {f"{one}{number}": (one, number) for one in TIMES for number in range(128)}
 """Measure and bucket of each key: a chart looks up thousands."""
@@ -50,7 +51,7 @@ DEPTH, AGE = "D", "A"
 ADMITTED, HELD, TRAFFIC, IN_FORCE, KNOWN, PEAK = "a", "h", "t", "i", "k", "T"
 ALL_OUTBOX = "outbox"
 ALL_LIMITS = "limits"
-SUMS = {"entry": "entries", "task": ALL_OUTBOX}
+SUMS = {"entry": "entries", "task": ALL_OUTBOX, "job": "jobs"}
 """The subject that adds up all of a kind."""
 
 Cell = dict[str, int]

@@ -1,9 +1,13 @@
 """What a dead process left, which workers live, and what may be forgotten."""
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.figure_tables import EVERY, write
+from celery_pecker.kernel.figures import CANCELLED, OUTCOME, Figures
 from celery_sharding.ledger.base import Repository
 
 FRESH = 15.0
@@ -13,6 +17,15 @@ STEP = 60.0
 waited for."""
 REPORT_INTERVAL = 1.0
 """Seconds between two tellings of how far a job is."""
+COUNTER = uuid.UUID(int=1)
+"""The name under which jobs are counted in the history, by whatever process."""
+COUNTED = {
+    "submitted": f"{OUTCOME}1",
+    "succeeded": f"{OUTCOME}11",
+    "failed": f"{OUTCOME}12",
+    "cancelled": CANCELLED,
+}
+"""What is counted of a job, as of a run that was sent, ended well and failed."""
 AT_ONCE = 20
 """Jobs that one round of the purge takes."""
 PURGED = (
@@ -62,6 +75,9 @@ class Due:
 
 class Upkeep(Repository):
     """Questions of the sweeper, and of workers."""
+
+    _count_at = 0.0
+    """When jobs are counted next, by the monotonic clock."""
 
     # Jobs
 
@@ -133,6 +149,28 @@ class Upkeep(Repository):
             for label in SET_BACK:
                 self._change(label, seconds=ahead)
         return float(ahead)
+
+    # The history
+
+    def minute_is_over(self) -> bool:
+        """Return True once a minute: then jobs are counted."""
+        now = monotonic()
+        due = now >= self._count_at
+        if due:
+            self._count_at = now + EVERY
+        return due
+
+    def count_jobs(self) -> None:
+        """Write how many jobs were submitted and ended in the minutes that are over.
+
+        Whoever comes first: all write under one name, and find the same.
+        """
+        figures = Figures()
+        for at_us, task, what, count in self._run(
+            "count_jobs", now=None, holder=COUNTER
+        ):
+            figures.add(f"job {task}", at_us, COUNTED[what], count)
+        write(self.database, COUNTER, figures.ready(0.0, leaving=True))
 
     # The purge
 

@@ -293,6 +293,47 @@ select sum(executor.slots)
 from {schema}.pecker_executors as executor, clock
 where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
 
+/* celery_sharding:write_figures */
+{write_figures}
+
+/* celery_sharding:count_jobs */
+-- Jobs that were submitted and that ended in each minute that is over and not written yet;
+-- followers run nothing. One that was submitted lately is open, or has ended lately:
+-- no index of submissions is needed. A transaction may write some seconds after its instant.
+with {clock},
+span as materialized (
+    select coalesce(max(written.at) + interval '1 minute',
+               date_trunc('minute', clock.now - interval '8 minutes')) as since,
+           date_trunc('minute', clock.now - interval '10 seconds') as until
+    from clock
+        left join lateral (
+            select figures.at
+            from generate_series(0, 15) as part (part)
+            join {schema}.pecker_figures as figures
+                on figures.step = 1
+                and figures.part = part.part
+                and figures.at > clock.now - interval '10 minutes'
+            where figures.holder = %(holder)s
+        ) as written on true
+    group by clock.now
+),
+lately as (
+    select job.task, job.submitted_at, job.outcome, job.ended_at
+    from span, {schema}.pecker_jobs as job
+    where job.stage <> 'ended' and job.submitted_at >= span.since and job.follows is null
+    union all
+    select job.task, job.submitted_at, job.outcome, job.ended_at
+    from span, {schema}.pecker_jobs as job
+    where job.stage = 'ended' and job.ended_at >= span.since and job.follows is null
+)
+select {us(date_trunc('minute', event.at))}, lately.task, event.what, count(*)
+from span, lately,
+    lateral (
+        values ('submitted', lately.submitted_at), (lately.outcome, lately.ended_at)
+    ) as event (what, at)
+where event.at >= span.since and event.at < span.until
+group by date_trunc('minute', event.at), lately.task, event.what
+
 /* celery_sharding:forget_jobs */
 -- Jobs that are forgotten from now on: no follower of one waits for its outcome.
 --

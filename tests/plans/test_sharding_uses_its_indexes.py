@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -47,6 +48,7 @@ HOT: dict[str, tuple[dict[str, Any], int]] = {
     "due_reports": ({"now": None, "every": 1.0, "resend": 10.0, "most": 200}, JOBS),
     "resend_tickets": ({"now": None, "resend": 10.0, "most": 500}, 0),
     "due_followers": ({"most": 200}, 0),
+    "count_jobs": ({"now": None, "holder": UUID(int=1)}, JOBS),
     "over_deadline": ({"now": None, "most": 200}, JOBS),
     "orphaned_shards": ({"now": None, "fresh": 15.0, "most": 100_000}, JOBS),
     "end_stages": ({"now": None, "prefix": "w:1:"}, JOBS),

@@ -2,7 +2,7 @@
 -- The instant at which the row of $1 minutes begins that this one is folded into.
 date_bin($1 * interval '1 minute', figures.at, timestamptz 'epoch')
 
-/* celery_pecker:write_figures */
+/* part:write_figures */
 -- A process writes each minute whole, under its own name: the same again changes nothing,
 -- so an answer that got lost counts nothing twice. What comes too late to be folded is dropped.
 with {clock}
@@ -14,6 +14,9 @@ from clock,
 where row.at > clock.now - interval '10 minutes'
 on conflict (step, part, at, holder) do update
 set {excluded(figures)}
+
+/* celery_pecker:write_figures */
+{write_figures}
 
 /* celery_pecker:read_unfolded_figures */
 -- The rows of the oldest span that is over and not folded yet, of one part: the first behind the

@@ -1,4 +1,4 @@
-"""``pecker history``: figures of an entry, a task, a queue or a limit over time."""
+"""``pecker history``: figures of an entry, task, queue, limit or job over time."""
 
 import click
 
@@ -7,6 +7,7 @@ from celery_pecker.surfaces.cli.context import Context
 from celery_pecker.surfaces.console.rendering import print_figures, print_table
 from celery_pecker.surfaces.views.history import (
     HISTORY,
+    JOB_POINTS,
     LIMIT_POINTS,
     MARKS,
     OF,
@@ -25,19 +26,20 @@ from celery_pecker.surfaces.views.history import (
     "--of",
     type=click.Choice([*OF]),
     default="entry",
-    help="What NAME is; task, queue: of an outbox; limit: of throttle_limits.",
+    help="What NAME is; task, queue: of an outbox; limit: of throttle_limits;"
+    " job: the task of sharded jobs.",
 )
 def history(context: Context, *, name: str, since: str, of: str) -> None:
     """Show lateness, waits, run times and outcomes of an entry over time.
 
-    Without NAME of all entries (outbox tasks, limits) together. Below it what happened
-    meanwhile: deploys, alarms, edits, schedulers that came and went.
+    Without NAME of all entries (outbox tasks, limits, jobs) together. Below it what
+    happened meanwhile: deploys, alarms, edits, schedulers that came and went.
     """
     length_us = length_of(since) // MICROSECOND
     shown = past(context.database, of, name, length_us=length_us)
     if context.print_json(document(shown)):
         return
     print_figures(context, HISTORY, shown)
-    tables = {"entry": POINTS, "limit": LIMIT_POINTS}
+    tables = {"entry": POINTS, "limit": LIMIT_POINTS, "job": JOB_POINTS}
     print_table(context, tables.get(of, OUTBOX_POINTS), shown.points)
     print_table(context, MARKS, shown.marks)

@@ -1,4 +1,4 @@
-"""The view of history: figures of an entry, a task, a queue or a limit, with marks."""
+"""The view of history: figures of an entry, task, queue, limit or job, with marks."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +15,7 @@ from celery_pecker.kernel.figures import (
     AGE,
     ALL_LIMITS,
     ALL_OUTBOX,
+    CANCELLED,
     DEPTH,
     HELD,
     IN_FORCE,
@@ -62,6 +63,8 @@ class PointRow(NamedTuple):
     succeeded: int
     bad: int
     """What was not sent, or ended badly."""
+    cancelled: int
+    """Sharded jobs that people cancelled."""
     late_p50: float | None
     late_p95: float | None
     late_p99: float | None
@@ -147,6 +150,7 @@ def point(at_us: int, cell: Cell) -> PointRow:
         published=cell.get(KEYS[Report.PUBLISHED], 0),
         succeeded=cell.get(KEYS[Report.SUCCEEDED], 0),
         bad=sum(cell.get(key, 0) for key in BAD),
+        cancelled=cell.get(CANCELLED, 0),
         sent=cell.get(SENT, 0),
         depth=cell.get(DEPTH, 0),
         age=cell.get(AGE, 0) / 1_000,
@@ -199,13 +203,20 @@ def panels(shown: Past) -> list[dict[str, Any]]:
             _panel(shown, "Held on average", "levels", ("held", "held", "slow")),
             _panel(shown, "Admitted", "counts", ("admitted", "admitted", "done")),
         ]
+    ended = (("succeeded", "succeeded", "done"), ("bad", "bad", "bad"))
+    if shown.of == "job":
+        started = ("published", "submitted", "calm")
+        cancelled = ("cancelled", "cancelled", "slow")
+        return [
+            _panel(shown, "Submitted", "counts", started),
+            _panel(shown, "Ended", "counts", *ended, cancelled),
+        ]
     if shown.of != "entry":
         return [
             _panel(shown, "Sent", "counts", ("sent", "sent", "done")),
             _panel(shown, "Waiting at most", "counts", ("depth", "waiting", "slow")),
             _panel(shown, "The oldest", "times", ("age", "age", "slow")),
         ]
-    ended = (("succeeded", "succeeded", "done"), ("bad", "bad", "bad"))
     return [
         _times(shown, "How late", "late"),
         _times(shown, "Wait in the queue", "wait"),
@@ -303,6 +314,13 @@ OUTBOX_POINTS = _points(
     Column("depth", "waiting", "count"),
     Column("age", "oldest", "duration"),
 )
+JOB_POINTS = _points(
+    "job_points",
+    Column("published", "submitted", "count"),
+    Column("succeeded", "succeeded", "count"),
+    Column("bad", "failed", "count", alert=True),
+    Column("cancelled", "cancelled", "count"),
+)
 LIMIT_POINTS = _points(
     "limit_points",
     Column("admitted", "admitted", "count"),
@@ -328,7 +346,7 @@ HISTORY = View(
     name="history",
     title="History",
     read=read,
-    tables=(POINTS, OUTBOX_POINTS, LIMIT_POINTS, MARKS),
+    tables=(POINTS, OUTBOX_POINTS, JOB_POINTS, LIMIT_POINTS, MARKS),
     figures=(
         Figure("runs", "Ended well", _runs),
         _time("late", "How late, p95"),
