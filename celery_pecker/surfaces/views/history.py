@@ -52,6 +52,8 @@ USUAL = "24h"
 MINUTES = {"m": 1, "h": 60, "d": 1_440}
 PERCENTS = (50, 95, 99)
 KEYS = {one: f"{OUTCOME}{one.value}" for one in COUNTED}
+MARKED = 200
+"""Marks of lost runs in a chart, at most: they leave room for a deploy's."""
 BAD = {*KEYS.values()} - {KEYS[Report.PUBLISHED], KEYS[Report.SUCCEEDED]}
 
 
@@ -121,6 +123,11 @@ def past(
     subject = f"{of} {name}" if name else OF[of]
     step, cells = points(database, subject, since_us, until_us, now_us)
     total = merged(cells.values())
+    runs = cells
+    if of != "entry":
+        _, runs = points(database, SUMS["entry"], since_us, until_us, now_us)
+    lost = [*_lost(runs, since_us)][-MARKED:]
+    happened = [*marks(database, since_us, until_us), *lost]
     outcomes: Counter[str] = Counter()
     for report, column in COUNTED.items():
         outcomes[column] += total.get(KEYS[report], 0)
@@ -133,8 +140,17 @@ def past(
         points=[point(at_us, cell) for at_us, cell in cells.items()],
         total=point(since_us, total),
         outcomes=+outcomes,
-        marks=marks(database, since_us, until_us),
+        marks=sorted(happened, reverse=True),
     )
+
+
+def _lost(cells: Mapping[int, Cell], since_us: int) -> Iterator[MarkRow]:
+    """Give a mark for each point in which runs were lost or overran. Pure."""
+    for at_us, cell in cells.items():
+        for report in (Report.LOST, Report.OVERRUN):
+            if runs := cell.get(KEYS[report]):
+                words = "a run" if runs == 1 else f"{count(runs)} runs"
+                yield MarkRow(max(at_us, since_us), COUNTED[report], words)
 
 
 def point(at_us: int, cell: Cell) -> PointRow:

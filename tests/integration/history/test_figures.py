@@ -282,6 +282,53 @@ def of(tables: Database) -> Callable[[str], Past]:
     return lambda name: past(tables, "entry", name, length_us=HOUR)
 
 
+def test_lost_runs_are_marks_of_every_chart(
+    database: Database, clock: DatabaseClock
+) -> None:
+    """One for a point, with how many; of another entry they are in its own chart."""
+    process = Process(database, clock)
+    process.at(0, "o15", "o15", "o13", "o11")
+    process.at(2, "o15", subject="entry y")
+
+    def marked(of: str, name: str) -> list[tuple[str, str]]:
+        shown = past(database, of, name, length_us=HOUR)
+        return [(one.kind, one.what) for one in shown.marks]
+
+    mine = [("overrun", "a run"), ("lost", "2 runs")]
+    assert sorted(marked("entry", "x")) == sorted(mine)
+    assert marked("entry", "y") == [("lost", "a run")]
+    for of in ("entry", "task", "queue", "limit", "job"):
+        both = marked(of, "")
+        assert both[0] == ("lost", "a run"), of
+        assert sorted(both[1:]) == sorted(mine), of
+
+
+def test_two_versions_side_by_side(
+    database: Database, clock: DatabaseClock, dsn: str
+) -> None:
+    """An older writer leaves out what is new, a newer one writes what nobody knows yet.
+
+    Both add up here, and a fold keeps what it does not know.
+    """
+    older, newer = Process(database, clock), Process(database, clock, folds=True)
+    older.at(0, "o1", "o11", "l4")
+    newer.at(0, "o1", "o11", "l4", "w3", "r5", "c", "z9", "Q", "o99")
+    newer.write(30)
+    newer.fold()
+    assert [step for step, _, _ in rows(dsn)] == [1, 1, 15]
+    assert {"z9", "Q", "o99", "c"} <= rows(dsn)[-1][2].keys()
+    shown = past(database, "entry", "x", length_us=24 * HOUR)
+    assert (shown.total.succeeded, shown.total.bad, shown.total.cancelled) == (2, 0, 1)
+    assert None not in (shown.total.late_p95, shown.total.wait_p95)
+    assert shown.outcomes == {"published": 2, "succeeded": 2}
+    # Of what an older version counts nothing of, nothing is known.
+    nothing = past(database, "job", "", length_us=24 * HOUR)
+    assert not nothing.points
+    older.at(31, "h", "t", subject="limit db")
+    [point] = past(database, "limit", "db", length_us=HOUR).points
+    assert (point.held, point.traffic, point.peak) == (None, None, None)
+
+
 def test_texts_of_a_point_add_up_and_percentiles_lie_in_their_buckets() -> None:
     """Rows of a point come as one text; within a bucket times are spread evenly."""
     cell = read("l0:1 l4:97 D:3 l4:1 D:2 l9:1")
