@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from celery import Celery
+
+from celery_pecker.schedules.overview.verdicts import Explanation
+from celery_pecker.surfaces.findings.broker import replies_of
 from celery_pecker.surfaces.findings.model import Finding, fail, ok, warn
 from celery_pecker.surfaces.findings.others import Finder
+from celery_pecker.surfaces.views.phrases import duration, plural
 from throttle.admission.costs import read
 from throttle.errors import Misconfigured, ThrottleError
 from throttle.overview import State, Status, judge, open_store
@@ -92,6 +97,48 @@ def _judged(status: Status) -> Finding:
             opens=PAGE,
         )
     return ok(f"limit {name}", f"{name!r}: {status.summary}")
+
+
+def explain(app: Celery, task_id: str, statuses: Iterable[Status]) -> Explanation:
+    """Return why a task waits before its database, asked of all workers."""
+    replies = replies_of(app, "throttle_held", task_id=task_id)
+    for worker, held in replies.items():
+        if held and "database" in held:
+            return explained(worker, held, statuses)
+    asked = plural(len(replies), "worker")
+    parked = sum(status.parked for status in statuses)
+    return Explanation(
+        "not_held" if replies else "unknown",
+        f"none of the {asked} that answered holds it"
+        if replies
+        else "no worker answers",
+        f"{plural(parked, 'task')} wait in parking queues of the broker, where none is"
+        " looked for"
+        if parked
+        else None,
+    )
+
+
+def explained(
+    worker: str, held: Mapping[str, Any], statuses: Iterable[Status]
+) -> Explanation:
+    """Return why a worker holds a task, as it answered. Pure."""
+    name = held["database"]
+    tenant = f", tenant {held['tenant']!r}" if held["tenant"] else ""
+    if held["seconds"] is None:
+        why = f"{worker} holds it for the rate_limit of {held['task']}"
+        return Explanation("rate_limited", why, facts=[f"before {name!r}{tenant}"])
+    behind = plural(held["ahead"], "older task")
+    why = (
+        f"{worker} has held it for {duration(held['seconds'])} before {name!r}{tenant},"
+        f" behind {behind}"
+    )
+    for status in statuses:
+        if status.name == name:
+            finding = _judged(status)
+            facts = [finding.text, *status.notes]
+            return Explanation("held", why, finding.advice, facts)
+    return Explanation("held", why)
 
 
 FINDER = Finder(examine, in_tables=False)

@@ -277,6 +277,22 @@ class Hold(Generic[Item]):
         with self._lock:
             return [entry.item for lanes in self._lanes.values() for entry in lanes]
 
+    def position(self, item: Item) -> tuple[float, int] | None:
+        """Return for how many seconds an item has waited, and behind how many elders.
+
+        Of its database; whose turn it is depends on tenants and priorities, too.
+        """
+        with self._lock:
+            database, mine = self._entries.get(id(item), ("", None))
+            if mine is None:
+                return None
+            ahead = next(
+                ahead
+                for ahead, entry in enumerate(self._lanes[database])
+                if entry is mine
+            )
+            return self.clock() - mine.since, ahead
+
     def clear(self) -> None:
         """Remove all that waits."""
         with self._lock:

@@ -13,7 +13,7 @@ from typing import Any
 
 from celery import Celery
 
-from celery_pecker.surfaces.flower.pages import Query, Source
+from celery_pecker.surfaces.flower.pages import Origin, Source
 from celery_pecker.surfaces.flower.rendering import page
 from celery_sharding.ledger import Ledger, ledger_of_thread
 from celery_sharding.messages import WORK
@@ -39,10 +39,10 @@ def figures(app: Celery) -> Iterable[Any]:
     return read(app)
 
 
-def _find_job(source: Source, task_id: str, task: str) -> Query | None:
+def _find_job(source: Source, task_id: str, task: str) -> Origin | None:
     del task
     jobs = ledger_of(source).reading.jobs(task_id=task_id, most=1)
-    return {"id": task_id} if jobs else None
+    return Origin({"id": task_id}, jobs[0].task) if jobs else None
 
 
 _page = partial(

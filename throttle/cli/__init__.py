@@ -5,6 +5,7 @@
     top       traffic against the limit, shares and what is held, live
     record    a run: traffic, limit and held over time, as a chart or as JSON
     limit     another limit for a while, for the whole fleet
+    explain   which worker holds a task back, and why
     check     what a worker would say of the settings, Redis and the route at its start
     serve     the service before Redis
 
@@ -21,6 +22,7 @@ worker.connect()
 
 COMMANDS = {
     "check": "throttle.cli.check:check",
+    "explain": "throttle.cli.explain:explain",
     "limit": "throttle.cli.limit:limit",
     "record": "throttle.cli.record:record",
     "serve": "throttle.cli.serve:serve",

@@ -27,10 +27,11 @@ from celery import Celery
 from celery_pecker.kernel.clock import SYSTEM, Monotonic, monotonic, now
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.surfaces.console.documents import plain
-from celery_pecker.surfaces.flower.pages import Unreadable
+from celery_pecker.surfaces.flower.pages import Origin, Unreadable
 from celery_pecker.surfaces.flower.rendering import page, rows_of
 from celery_pecker.surfaces.views.model import Query, Shown, View
 from throttle.errors import Misconfigured
+from throttle.findings import explain
 from throttle.metrics import Sums, families
 from throttle.model import Store
 from throttle.overview import Picture, Sampler, Status, open_store, where
@@ -160,9 +161,10 @@ UNLIMITED = (
 class Source:
     """What the page reads from: made once for an app."""
 
-    def __init__(self, settings: Settings, *, charted: bool = False) -> None:
+    def __init__(self, app: Celery, settings: Settings) -> None:
+        self.app = app
         self.settings = settings
-        self.charted = charted
+        self.charted = bool(app.conf.get("pecker_dsn"))
         """Whether the history has charts of its limits."""
         self.looks = RecentLooks(settings)
         self.sums = Sums()
@@ -177,7 +179,7 @@ def source(app: Celery) -> Source:
         raise Unreadable(str(error)) from error
     if not settings.enabled:
         raise Unreadable(UNLIMITED)
-    return Source(settings, charted=bool(app.conf.get("pecker_dsn")))
+    return Source(app, settings)
 
 
 def limited(app: Celery) -> bool:
@@ -214,6 +216,16 @@ def read(mine: Source, query: Query) -> Shown:
     )
 
 
+def find(mine: Source, task_id: str, task: str) -> Origin | None:
+    """Return why a task is held; workers are asked only where some is."""
+    del task
+    picture = mine.looks.picture()
+    if not picture.held:
+        return None
+    reply = explain(mine.app, task_id, picture.databases)
+    return None if reply.verdict in {"not_held", "unknown"} else Origin({}, reply.why)
+
+
 def database(status: Status, past: Sequence[Look | None]) -> dict[str, Any]:
     """Return a database as JSON has it."""
     return {
@@ -243,6 +255,7 @@ PAGES = (
         opens=source,
         shown=limited,
         figures=figures,
+        finds=find,
         unread="The traffic cannot be read",
         comfort=(
             "This says nothing about the tasks themselves: workers that started go on"

@@ -352,6 +352,19 @@ class HeldTasks:
             self.prefetch_more -= held.raised
         held.raised = 0
 
+    def find(self, task_id: str) -> dict[str, Any]:
+        """Return why a task waits here, as JSON can say it; empty: it does not."""
+        for one in self:
+            if one.request.id == task_id:
+                waited, ahead = self.hold.position(one) or (None, None)
+                return {
+                    **one.target._asdict(),
+                    "task": one.task,
+                    "seconds": waited,
+                    "ahead": ahead,
+                }
+        return {}
+
     # When they are looked at
 
     def arm(self, delay: float) -> None:

@@ -107,6 +107,18 @@ def throttle(state: Any) -> dict[str, Any]:
     return info.get("throttle") or {}
 
 
+@inspect_command(args=[("task_id", str)], signature="<task id>")
+def throttle_held(state: Any, task_id: str) -> dict[str, Any]:
+    """Return why a task waits in this worker: before what, how long, behind how many.
+
+    Nothing, if it is not held here. Without seconds: it waits for its `rate_limit`.
+    """
+    for step in state.consumer.blueprint.order:
+        if isinstance(step, ThrottleStep) and step.obj is not None:
+            return step.obj.hook.held.find(task_id)
+    return {}
+
+
 @control_command(
     args=[("database", str), ("operations", float), ("seconds", float), ("who", str)],
     signature="<database> <operations (0: the settings')> <seconds> <who>",

@@ -47,7 +47,12 @@ SCHEDULE = {
     "show": f"{CLI}.explain:explain",
     "stored": f"{CLI}.schedules:schedules",
 }
-LIMIT = {"list": f"{GATE} top", "record": f"{GATE} record", "set": f"{GATE} limit"}
+LIMIT = {
+    "explain": f"{GATE} explain",
+    "list": f"{GATE} top",
+    "record": f"{GATE} record",
+    "set": f"{GATE} limit",
+}
 OWN = (
     *("audit", "doctor", "health", "history", "intake"),
     *("leave", "migrate", "now", "observe", "outbox"),

@@ -3,14 +3,12 @@
 from contextlib import suppress
 from functools import cached_property
 
-from celery_pecker.kernel.app_modules import own_app
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.declared import suggestion
 from celery_pecker.kernel.errors import PeckerError, UnknownSchedule
 from celery_pecker.schedules import Schedules
 from celery_pecker.schedules.engine.model import Entry
 from celery_pecker.schedules.overview import Overview
-from celery_pecker.schedules.overview.verdicts import Explanation
 from celery_pecker.surfaces.console import instants
 from celery_pecker.surfaces.console.context import as_json, number
 from celery_pecker.surfaces.console.database_context import DatabaseContext
@@ -86,21 +84,3 @@ class Context(DatabaseContext):
         if instant_us is None:
             return NONE
         return instants.for_people(from_us(instant_us), self.zone)
-
-    def print_verdict(self, reply: Explanation, name: str) -> None:
-        """Print why something runs or does not; trouble leaves with NO."""
-        if not self.print_json(reply):
-            self.print(f"[bold]{reply.verdict}[/]: ", reply.why)
-            if reply.advice:
-                self.print("  → ", reply.advice.replace("NAME", name))
-            for fact in reply.facts:
-                self.print("  · ", fact)
-        if reply.trouble:
-            self.leave(NO)
-
-    def print(self, marked: str, *plainly: str) -> None:
-        """Print a text with marks, then texts that may look like marks and are none."""
-        self.console.print(marked, end="")
-        for text in plainly:
-            self.console.print(own_app(text), end="", markup=False)
-        self.console.print()

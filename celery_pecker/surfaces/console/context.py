@@ -15,6 +15,7 @@ from rich.console import Console
 
 from celery_pecker.kernel.app_modules import own_app
 from celery_pecker.kernel.clock import SYSTEM, pause
+from celery_pecker.schedules.overview.verdicts import Explanation
 from celery_pecker.surfaces.console import exits
 from celery_pecker.surfaces.console.documents import plain
 from celery_pecker.surfaces.console.exits import Unanswered
@@ -185,6 +186,24 @@ class CommandContext:
     def print_line(self, document: object) -> None:
         """Print the document as one line of JSON."""
         click.echo(jsons.dumps(plain(document), ensure_ascii=False))
+
+    def print_verdict(self, reply: Explanation, name: str) -> None:
+        """Print why something runs or does not; trouble leaves with NO."""
+        if not self.print_json(reply):
+            self.print(f"[bold]{reply.verdict}[/]: ", reply.why)
+            if reply.advice:
+                self.print("  → ", reply.advice.replace("NAME", name))
+            for fact in reply.facts:
+                self.print("  · ", fact)
+        if reply.trouble:
+            self.leave(exits.NO)
+
+    def print(self, marked: str, *plainly: str) -> None:
+        """Print a text with marks, then texts that may look like marks and are none."""
+        self.console.print(marked, end="")
+        for text in plainly:
+            self.console.print(own_app(text), end="", markup=False)
+        self.console.print()
 
     @staticmethod
     def leave(code: int) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 from celery import Celery
@@ -53,10 +54,7 @@ def ask(app: Celery) -> Replies | None:
 def _replies(app: Celery, *names: str) -> list[dict[str, Any]]:
     """Return what workers answer to each of these questions, asked at once."""
     with ThreadPoolExecutor(len(names)) as threads:
-        replies = threads.map(
-            lambda name: bounded(CONNECT + LOOK, _inspect, app, name) or {}, names
-        )
-        return [*replies]
+        return [*threads.map(partial(replies_of, app), names)]
 
 
 def examine(project: Project) -> Iterator[Finding]:
@@ -148,10 +146,17 @@ def scripts(refusal: str | None) -> Finding:
     )
 
 
-def _inspect(app: Celery, name: str) -> dict[str, Any]:
+def replies_of(app: Celery, name: str, **arguments: Any) -> dict[str, Any]:
+    """Return what each worker answers to one question; empty: none answers."""
+    return bounded(CONNECT + LOOK, _broadcast, app, name, arguments) or {}
+
+
+def _broadcast(app: Celery, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     with app.connection_for_write(connect_timeout=CONNECT) as connection:
-        inspect = app.control.inspect(timeout=LOOK, connection=connection)
-        return getattr(inspect, name)() or {}
+        replies = app.control.broadcast(
+            name, arguments, reply=True, timeout=LOOK, connection=connection
+        )
+        return {worker: said for one in replies or () for worker, said in one.items()}
 
 
 def names_of(replies: Mapping[str, Sequence[str]]) -> set[str]:
@@ -161,7 +166,7 @@ def names_of(replies: Mapping[str, Sequence[str]]) -> set[str]:
 
 def known_tasks(app: Celery) -> set[str]:
     """Return the tasks that workers which answer know; none where none answers."""
-    return names_of(bounded(CONNECT + LOOK, _inspect, app, "registered") or {})
+    return names_of(replies_of(app, "registered"))
 
 
 def takers(app: Celery) -> Takers | None:

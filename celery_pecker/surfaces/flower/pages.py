@@ -58,9 +58,18 @@ Query = Mapping[str, str]
 """What stands behind the question mark of an address; the last of each name."""
 Read = Callable[[Any, Query], "dict[str, Any] | None"]
 """Given a `Source`, or what the page opens instead."""
-Finds = Callable[[Any, str, str], "Query | None"]
-"""Given what the page reads from, and a task's id and name: what stands in the page's
-address where it shows what the task comes from; None: the task is not from there."""
+
+
+class Origin(NamedTuple):
+    """What a task of Celery's comes from, or waits for."""
+
+    query: Query
+    """What stands in the address of the page that shows it."""
+    text: str
+
+
+Finds = Callable[[Any, str, str], "Origin | None"]
+"""Given what the page reads from, and a task's id and name; None: it knows none."""
 Names = Sequence[str] | None
 """Keys of rows; None: all that the address leaves."""
 Does = Callable[[Any, Names, Query, str, str], Done]

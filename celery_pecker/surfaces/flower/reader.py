@@ -19,7 +19,13 @@ from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.surfaces.flower import waiting
-from celery_pecker.surfaces.flower.pages import PLACE, Page, Query, Source
+from celery_pecker.surfaces.flower.pages import (
+    PLACE,
+    Origin,
+    Page,
+    Query,
+    Source,
+)
 from celery_pecker.surfaces.flower.upcoming import Upcoming
 from celery_pecker.surfaces.service.threads import Threads
 
@@ -151,19 +157,27 @@ class Reader:
         return {**data, "now": data["now"] + age_us}
 
     async def _read(self, page: Page, query: Query) -> dict[str, Any] | None:
-        if page.opens is not None:
-            call = self._main.threads.run
-            return await call(lambda: page.read(self._open(page), query))
         try:
-            lane, places = self._lane(page, query)
+            _, places = self._lane(page, query)
         except UnknownDatabase:
             return None
 
-        def reading(source: Source) -> dict[str, Any] | None:
+        def reading(source: Any) -> dict[str, Any] | None:
             data = page.read(source, query)
-            return data and {**data, **waiting.shown(source), **places}
+            if page.opens is None and data:
+                data |= {**waiting.shown(source), **places}
+            return data
 
-        return await lane.read(reading)
+        return await self._asked(page, query, reading)
+
+    async def _asked(
+        self, page: Page, query: Query, call: Callable[..., Answer], *args: Any
+    ) -> Answer:
+        """Return what is read from what the page reads from; on a thread."""
+        if page.opens is not None:
+            return await self._main.threads.run(lambda: call(self._open(page), *args))
+        lane, _ = self._lane(page, query)
+        return await lane.read(lambda source: call(source, *args))
 
     def _begin(
         self,
@@ -211,20 +225,20 @@ class Reader:
         finally:
             self._recent.clear()  # the next request shows the change
 
-    async def find(self, page: Page, task_id: str, task: str) -> list[Query]:
-        """Return what stands in the addresses of a page that show a task's origin."""
-        assert page.finds is not None  # noqa: S101 — asked before
-        finds = page.finds
-        found: list[Query] = []
+    async def find(self, page: Page, task_id: str, task: str) -> list[Origin]:
+        """Return what the task comes from, of what a page shows."""
+        finds, found = page.finds, list[Origin]()
+        assert finds is not None  # noqa: S101 — asked before
         places = page.places(self._app) if page.places else {}
         for place in [{PLACE: name} for name in places] or [{}]:
-            lane, _ = self._lane(page, place)
             try:
-                query = await lane.read(lambda source: finds(source, task_id, task))
+                origin = await self._asked(page, place, finds, task_id, task)
             except PeckerError as error:  # its own page says so
                 logger.info("pecker: %s is not asked: %s", page.title, error)
             else:
-                found += [] if query is None else [{**place, **query}]
+                if origin is not None:
+                    query = {**place, **origin.query}
+                    found.append(origin._replace(query=query))
         return found
 
     def carry_out(self, page: Page, query: Query, *, after: float = 0.0) -> None:

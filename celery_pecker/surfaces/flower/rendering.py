@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.surfaces.findings.broker import takers
-from celery_pecker.surfaces.flower.pages import Does, Names, Page, Query, Source
+from celery_pecker.surfaces.flower.pages import (
+    Does,
+    Names,
+    Origin,
+    Page,
+    Query,
+    Source,
+)
 from celery_pecker.surfaces.views.alarms import ALARMS
 from celery_pecker.surfaces.views.audit import AUDIT
 from celery_pecker.surfaces.views.history import HISTORY
@@ -217,10 +224,10 @@ def _has_tables(app: Celery) -> bool:
     return bool(app.conf.get("pecker_dsn"))
 
 
-def _find_message(source: Source, task_id: str, task: str) -> Query | None:
+def _find_message(source: Source, task_id: str, task: str) -> Origin | None:
     found = {"task_id": task_id, "task": task}
     for number in source.database.column("find_outbox_message", **found):
-        return {"id": str(number)}
+        return Origin({"id": str(number)}, f"message {number}")
     return None
 
 

@@ -19,7 +19,7 @@ from celery_pecker.schedules.overview.explain import explain
 from celery_pecker.schedules.overview.model import EntryDetail
 from celery_pecker.schedules.overview.reader import OVERDUE_TIMEOUT
 from celery_pecker.schedules.overview.verdicts import Question
-from celery_pecker.surfaces.flower.pages import Page, Query, Source
+from celery_pecker.surfaces.flower.pages import Origin, Page, Query, Source
 from celery_pecker.surfaces.flower.rendering import acts_of, document, rows_of
 from celery_pecker.surfaces.flower.stored_schedules import (
     brief,
@@ -224,13 +224,13 @@ def _texts(values: dict[str, Any]) -> dict[str, Any]:
     return {**values, "epoch": str(values["epoch"])}
 
 
-def find_entry(source: Source, wanted_id: str, task: str) -> Query | None:
+def find_entry(source: Source, wanted_id: str, task: str) -> Origin | None:
     """Return the entry that a task was a run of, if its last slots are known still."""
     for name, slots in Overview(source.database).slots_of_task(task):
         for one in slots:
             mine = task_id(source.settings.schema, name, one.due_us, one.era)
             if mine == wanted_id:
-                return {"name": name}
+                return Origin({"name": name}, name)
     return None
 
 

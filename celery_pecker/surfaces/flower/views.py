@@ -291,10 +291,9 @@ class OriginView(ScriptView):
         for page in registered() if task else ():
             if page.finds is None or not shown(page.name, self.capp):
                 continue
-            for query in await self.reader.find(page, task.uuid, task.name or ""):
-                url = f"{self.reverse_url(page.tornado)}?{urlencode(query)}"
-                name = [*query.values()][-1]
-                places.append({"title": page.title, "url": url, "name": name})
+            for one in await self.reader.find(page, task.uuid, task.name or ""):
+                url = f"{self.reverse_url(page.tornado)}?{urlencode(one.query)}"
+                places.append({"title": page.title, "url": url, "text": one.text})
         answer(self, 200, places=places)
 
 

@@ -36,9 +36,9 @@ def test_a_run_leads_to_its_entry(site: Site, shared_dsn: str) -> None:
         )
     [place] = origins(site, task_id("public", "blue & co", due, 0), "proj.tick")
     assert place["title"] == "Schedule"
-    assert place["name"] == "blue & co"
+    assert place["text"] == "blue & co"
     assert "blue" in site.client.get(site.url + place["url"]).text
-    assert site.get("/schedules/entry/data", name=place["name"]).status_code == 200
+    assert site.get("/schedules/entry/data", name=place["text"]).status_code == 200
 
 
 def test_a_parked_message_leads_to_its_page(site: Site, shared_dsn: str) -> None:

@@ -53,8 +53,8 @@
     const task = document.querySelector("#task-page #taskid");
     if (task) {
         read(`${badge.dataset.origin}?id=${encodeURIComponent(task.textContent)}`, data => {
-            for (const {title, url, name} of data.places) {
-                const link = Object.assign(document.createElement("a"), {href: url, textContent: name});
+            for (const {title, url, text} of data.places) {
+                const link = Object.assign(document.createElement("a"), {href: url, textContent: text});
                 const line = document.createElement("p");
                 line.append(`${title}: `, link);
                 task.after(line);

@@ -296,4 +296,4 @@ def test_a_task_of_flower_leads_to_its_job(site: Site, written: Written) -> None
     site.received("origin-1", STRANGE)
     [place] = site.get("/pecker/origin", id="origin-1").json()["places"]
     assert place["url"].endswith("/sharding/job?id=origin-1")
-    assert (place["title"], place["name"]) == ("Sharded job", "origin-1")
+    assert (place["title"], place["text"]) == ("Sharded job", STRANGE)

@@ -204,10 +204,10 @@ class Stand:
 
     # The worker
 
-    def inspect(self, what: str = "throttle") -> Any:
+    def inspect(self, what: str = "throttle", **arguments: Any) -> Any:
         """What the first worker answers."""
         asking: Any = self.sender.control.inspect([self.name(0)], timeout=30)
-        return asking._request(what)[self.name(0)]
+        return asking._request(what, **arguments)[self.name(0)]
 
     def cut(self, broker: str) -> None:
         """The broker, a Redis, closed all connections but those of this process."""
