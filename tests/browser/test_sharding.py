@@ -110,6 +110,11 @@ def test_a_job_is_found_by_searching_and_opened(
         "layer 2 of 2: 1 of at most 4 shards run, 2 items failed"
     )
     assert screen.text("#total-items") == "49.5%"
+    screen.find("#acts a").click()
+    screen.until(lambda: "/history?" in screen.driver.current_url, "how it was")
+    screen.until(lambda: screen.find("#filter-of").get_attribute("value") == "job", "")
+    assert screen.find("#filter-name").get_attribute("value") == STRANGE
+    assert screen.text(".pecker-charts h2").lower().startswith("submitted")
 
 
 def test_shards_are_places_of_a_grid_by_their_code(

@@ -171,17 +171,20 @@ ACTS = (
 )
 AROUND_US = 30 * MINUTE_US
 """What a chart shows of before the alarm began, and of after."""
+CHARTED = {"throttle": "limit", "schedules/entry": "entry", "sharding/job": "job"}
+"""What the chart of an alarm is of, by the page that the alarm opens."""
 
 
 def chart(row: AlarmRow) -> str:
     """Return the address of the chart of an alarm at its time, behind Flower's.
 
-    Of an entry or a limit its own; what others are about shows in the chart of all.
+    Of an entry or a limit its own, of a job that of its task; what others are about
+    shows in the chart of all entries.
     """
-    page = row.opens.partition("?")[0]
+    of = CHARTED.get(row.opens.partition("?")[0], "")
     asked = {
-        "of": "limit" if page == "throttle" else "entry",
-        "name": row.subject if page in {"throttle", "schedules/entry"} else "",
+        "of": of or "entry",
+        "name": row.subject.rpartition(" ")[0] if of == "job" else of and row.subject,
         "since": "1h",
         "until": to_us(row.since) + AROUND_US,
     }

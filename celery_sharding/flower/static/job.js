@@ -15,7 +15,8 @@
         text(byId("what"), (row.key ? `key ${row.key} · ` : "") + row.task_id + (row.leader ? ` · follows ${row.leader}` : ""));
         if (!drawActs) {
             const [buttons, draw] = newActs(tables.job, row.task_id, row.task);
-            byId("acts").append(...buttons);
+            const asked = new URLSearchParams({of: "job", name: row.task});
+            byId("acts").append(...buttons, el("a", {class: "pecker-act pecker-wide", href: pecker.root.dataset.history + "?" + asked}, "How it was"));
             drawActs = draw;
         }
         drawActs(row);

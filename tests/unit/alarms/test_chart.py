@@ -18,13 +18,14 @@ from celery_pecker.surfaces.views.alarms import chart
     [
         ("silent", "tick & co", ("entry", "tick & co")),
         ("shut", "main", ("limit", "main")),
+        ("job_failed", "proj.tidy & co 0af1-b2", ("job", "proj.tidy & co")),
         ("clock", "era", ("entry", "")),
     ],
 )
 def test_an_alarm_leads_to_the_chart_of_its_subject(
     kind: str, subject: str, shown: tuple[str, str]
 ) -> None:
-    """Of an entry, of a limit; of all entries where it is about neither."""
+    """Of an entry, a limit, a job's task; of all entries where it is about none."""
     row: Any = SimpleNamespace(
         subject=subject, opens=KINDS[kind].opens(subject), since=SYSTEM.now()
     )
