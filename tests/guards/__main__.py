@@ -41,6 +41,7 @@ from tests.guards import (
     sharding,
     stored,
     throttle,
+    undo,
 )
 from tests.guards.guard import ROOT, Guard
 from tests.guards.slot import Slot
@@ -65,6 +66,7 @@ GUARDS = (
     *sharding.GUARDS,
     *stored.GUARDS,
     *throttle.GUARDS,
+    *undo.GUARDS,
 )
 
 
