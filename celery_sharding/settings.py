@@ -32,7 +32,8 @@ class ShardingSettings(Declared):
     """Bytes that items given in a call may have, encoded; above it the error names
     `Source`."""
     lease: Annotated[float, _seconds(1, 3_600)] = 15.0
-    """How long a worker that is heard no more holds its shards; a task may say else."""
+    """For how long a worker that is not heard of any more keeps its shards; a task may
+    have another."""
     retention: Annotated[float, _seconds(0, 3_650 * 86_400)] = 7 * 86_400.0
     """How long ended jobs are kept, with their items, results and errors."""
 

@@ -31,7 +31,8 @@ PAGES: dict[str, type[Declared]] = {
 MARK = "<!-- printed by docs/settings.py: change the declarations -->\n"
 TABLE = re.compile(re.escape(MARK) + r"\n(\|.*\n)*")
 SETTING = re.compile(r"(pecker|sharding|throttle)_[a-z_]+")
-LONG_NUMBER = re.compile(r"\b(\d{4,}|1e\+\d+)\b")
+LONG_NUMBER = re.compile(r"(?<!:)\b(\d{4,}|1e\+\d+)\b")
+"""But of a port."""
 NEEDED = {"dsn": "needed", "app": "the app's `main` name"}
 
 

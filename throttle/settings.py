@@ -57,16 +57,17 @@ class Settings(Declared):
     REFUSAL = Misconfigured
 
     redis_url: Annotated[str | None, REDIS] = field(default=None, repr=False)
-    """The Redis that counts: `redis://`, `rediss://`, `unix://`. Not the broker's if
-    you can: its memory is small (windows live 10 s), its commands are not."""
+    """The Redis that counts: `redis://`, `rediss://`, `unix://`. If you can, another
+    one than the broker's: it needs little memory (windows live 10 s), but many
+    commands."""
     service_url: Annotated[str | None, SERVICE] = None
     """[The service](../how-to/throttle-service.md) to report to, instead of Redis."""
     service_token: Annotated[str | None, TOKEN] = field(default=None, repr=False)
-    """What that service asks for."""
+    """The token that the service asks for."""
     control_token: Annotated[str | None, TOKEN] = field(default=None, repr=False)
-    """What that service asks for where a limit is changed for a while (`adjust`), so
-    that what only reports cannot; `None`: `throttle_service_token` does. Set it for the
-    service and for people who use `throttle limit`."""
+    """The token that the service asks for where a limit is changed for a while
+    (`adjust`), so that what only reports cannot; `None`: `throttle_service_token`. Set
+    it for the service and for people who use `throttle limit`."""
     limits: Mapping[str, Limit] = field(default_factory=dict)
     """What each database bears per second, see below."""
     route: Annotated[str | Callable[..., object] | None, ROUTE] = None
@@ -80,7 +81,7 @@ class Settings(Declared):
     """While Redis is away: `"open"`, `"closed"`, `"safe"` (half of the last share,
     counted by each worker alone); a limit may have its own."""
     shadow: Switch = False
-    """Everything but the holding: what would have been held is counted."""
+    """Whether nothing is held: what would have been held is counted."""
     hold_bytes: Annotated[int, _whole(100_000_000_000)] = 64_000_000
     """Bytes of messages that a worker holds at most, and a message for each 3,200 of
     them."""

@@ -76,19 +76,19 @@ class Settings(Declared):
     app: Annotated[str, TEXT]
     """Which app owns the schema; set it when an app is renamed."""
     app_version: Annotated[str | None, TEXT] = None
-    """Of your code, as a deploy names it: the first scheduler that has it marks it in
-    the [charts](../how-to/history.md)."""
+    """The version of your code, as a deploy names it: the first scheduler that runs it
+    puts a mark into the [charts](../how-to/history.md)."""
     schema: Annotated[str, SCHEMA] = "public"
     """The PostgreSQL schema of the tables; it belongs to one app."""
     database_timeout: PositiveSeconds = 2.0
-    """For each statement, the start check of a run included; and for connecting, at
-    least 2 where no run waits, for all hosts of the DSN together. With
-    `connect_timeout` in the DSN each host has that many seconds instead, but where a
+    """Seconds for each statement, also for the check at the start of a run; and for
+    connecting, for all hosts of the DSN together: at least 2 where no run waits. With
+    `connect_timeout` in the DSN each host has that many seconds instead, except where a
     run waits."""
     broker_timeout: PositiveSeconds = 2.0
-    """For connecting to the broker and for each of its answers. On Redis,
+    """Seconds for connecting to the broker and for each of its answers. On Redis,
     `socket_timeout` and `socket_connect_timeout` in `broker_transport_options` take
-    precedence. Sentinels share it: each is asked once, for its part, unless
+    precedence. Sentinels share the time: each is asked once, for its part of it, unless
     `sentinel_kwargs` has these two."""
     gate: Annotated[str | None, TEXT] = None
     """Dotted path of a callable `(app) -> Gate`, asked before each claim which entries
@@ -103,10 +103,10 @@ class Settings(Declared):
     local_threads: Annotated[int, whole(1, 1_000)] = 8
     """How many [local runs](../how-to/local-runs.md) one worker has at once."""
     history: Annotated[int, whole(0, 100_000)] = 600
-    """Slots whose [reports](tables.md#pecker_history) are kept for each entry, for
-    people; `0`: none, and it is not known either
-    [how runs ended](tables.md#pecker_outcomes): schedulers remove what there is of
-    both, so set it for all processes of an app."""
+    """How many slots of each entry keep their [reports](tables.md#pecker_history), for
+    people. `0`: none, and [how runs ended](tables.md#pecker_outcomes) is not known
+    either; schedulers remove what there is of both, so set it for all processes of an
+    app."""
     metrics: Annotated[str | None, PLACE] = None
     """Where a scheduler answers [Prometheus and probes](metrics.md); `None`:
     nowhere."""
@@ -130,17 +130,17 @@ class Settings(Declared):
     record, or patterns such as `billing.*`."""
     outbox_backoff: PositiveSeconds = 60.0
     """Seconds for which the first run of a task with `outbox="until_done"` or `"local"`
-    keeps other runs of it away; doubled by each run up to an hour, and the back-off
-    after a failure.
-    A message that the broker lost is sent again after as long."""
+    keeps other runs of it away, and after which it is tried again where it failed;
+    doubled with each run, up to an hour. A message that the broker lost is sent again
+    after the same time."""
     outbox_attempts: Annotated[int, whole(1, 10_000)] = 20
-    """After how many failed runs such a task is parked, where it says nothing itself
+    """After how many failed runs such a task is parked, unless the task says so itself
     (`outbox_attempts=`)."""
     outbox_history: Annotated[int, whole(0, 10_000_000)] = 10_000
-    """How many of them that were done are kept in
-    [`pecker_outbox_done`](tables.md#pecker_outbox_done); `0`: none.
-    Rates are read there: one that holds less than a minute's runs makes them too low
-    ([*empty in*](cli.md#celery--a-proj-pecker-outbox))."""
+    """How many of such tasks are kept in
+    [`pecker_outbox_done`](tables.md#pecker_outbox_done) once they are done; `0`: none.
+    Rates are counted there: where it holds less than the runs of a minute they are too
+    low ([*empty in*](cli.md#celery--a-proj-pecker-outbox))."""
     observers_hosts: Annotated[int, whole(1, 100)] = 1
     """Host processes of each worker, or of each `pecker observe`."""
     observers_capacity: Annotated[int | None, whole(1, 10_000_000)] = None
@@ -149,9 +149,9 @@ class Settings(Declared):
     observers_memory_bytes: Annotated[
         int | None, whole(10_000_000, 1_000_000_000_000)
     ] = None
-    """Memory, with those of its `isolation="process"`, above which a host
-    is [replaced](../how-to/observers.md#memory): another one is started beside it and
-    takes over, unless it drains; `None`: no limit."""
+    """Bytes of memory, with those of its processes (`isolation="process"`), above which
+    a host is [replaced](../how-to/observers.md#memory): another one is started beside
+    it and takes over. A host that drains is not replaced. `None`: no limit."""
     observers_lease: PositiveSeconds = 5.0
     """Seconds for which a host holds its observers after its last renewal; where it
     dies together with its supervisor, others take over after that."""
@@ -168,9 +168,9 @@ class Settings(Declared):
     """Where people find Flower, as ``https://flower.example.com``: each notice of an
     [alarm](../how-to/alarms.md) carries the address of its page there."""
     show_arguments: Switch = True
-    """Whether people see what recorded tasks and observers were called with (arguments,
-    headers, cursors) on pages, in commands and their JSON; `False`: that they are
-    hidden. The tables, and code that asks by `status`, have them in any case."""
+    """Whether pages, commands and their JSON show what recorded tasks and observers
+    were called with (arguments, headers, cursors). `False`: they say that it is hidden.
+    The tables, and code that calls `status`, have it in any case."""
     allowed_tasks: Annotated[Sequence[str] | None, NAMES] = field(
         default=None, hash=False
     )
