@@ -15,7 +15,8 @@ What several statements share stands once, as a part with a label like
 ``/* part:clock */``, and ``{clock}`` in a statement stands for it; ``$1`` of a part is
 the argument of ``{us(task.executed_at)}``. ``{excluded(task, args)}`` stands for
 ``task = excluded.task, args = excluded.args``. Parts are put in when the files are
-read, with nothing that comes from outside: the server gets each statement whole.
+read, with nothing that comes from outside: the server gets each statement whole. A
+migration has them, too; what a released one has stays as it is.
 
 A migration says what a table or a column is in a comment above it that begins with
 ``--:``; PostgreSQL gets it as ``comment on``, for all who look at the database.
@@ -60,8 +61,18 @@ class Migration(NamedTuple):
 @cache
 def statements(package: str = OURS) -> MappingProxyType[str, str]:
     """Return every labelled statement of a package, label first in its text."""
-    mine = _labelled(package)
-    known = {**_labelled(OURS), **mine}
+    return MappingProxyType(
+        {
+            label: _whole(text, package)
+            for (owner, label), text in _labelled(package).items()
+            if owner == package
+        }
+    )
+
+
+def _whole(text: str, package: str = OURS) -> str:
+    """Return a text of a package with its parts put in."""
+    known = {**_labelled(OURS), **_labelled(package)}
 
     def part(use: re.Match[str]) -> str:
         if use[1] == "excluded":
@@ -74,13 +85,7 @@ def statements(package: str = OURS) -> MappingProxyType[str, str]:
         lines = [line for line in text.splitlines()[1:] if not line.startswith("--")]
         return _USE.sub(part, "\n".join(lines).replace("$1", use[2] or ""))
 
-    return MappingProxyType(
-        {
-            label: _USE.sub(part, text)
-            for (owner, label), text in mine.items()
-            if owner == package
-        }
-    )
+    return _USE.sub(part, text)
 
 
 @cache
@@ -134,7 +139,7 @@ def migrations() -> tuple[Migration, ...]:
                 int(named[1]),
                 named[2],
                 int(readable[1]),
-                _DESCRIBED.sub(_with_comments, text.strip()),
+                _DESCRIBED.sub(_with_comments, _whole(text.strip())),
             )
         )
     return tuple(numbered)

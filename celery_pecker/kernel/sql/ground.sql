@@ -8,6 +8,13 @@ clock as materialized (
 -- An instant, or a duration, as whole microseconds.
 (extract(epoch from $1) * 1000000)::bigint
 
+/* part:vacuumed */
+-- Of a table, in a migration: it is cleaned up after so many rows have changed, however large
+-- it is, and at full speed. Released steps have this, so it stays as it is.
+autovacuum_vacuum_scale_factor = 0.0,
+autovacuum_vacuum_threshold = $1,
+autovacuum_vacuum_cost_delay = 0
+
 /* celery_pecker:read_server */
 -- What the replica stands on, asked once per connection.
 select current_setting('server_version_num')::integer as server,

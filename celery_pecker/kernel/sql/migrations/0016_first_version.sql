@@ -70,12 +70,7 @@ create table {schema}.pecker_tasks (
     -- A claim names the version that its replica has read, and null for an entry of code.
     --: of the definition in pecker_schedules; null: the entry is declared by code
     version bigint
-) with (
-    fillfactor = 35,
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 5000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with (fillfactor = 35, {vacuumed(5000)});
 
 -- Cold: what the living replicas declare, renewed about once a minute.
 --: celery-pecker: entries that some replica's code declares, and until when
@@ -222,12 +217,7 @@ create table {schema}.pecker_fences (
     attempt integer not null default 0,
     epoch bigint not null,
     started_at timestamptz not null
-) with (
-    fillfactor = 35,
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 5000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with (fillfactor = 35, {vacuumed(5000)});
 
 -- What became of slots, bounded: a row is what one process reports of up to 60 slots of
 -- an entry, written again while it fills. Four arrays of one length, side by side.
@@ -312,12 +302,7 @@ create table {schema}.pecker_outcomes (
         case when coalesce(
             (sent_era, sent_due) > (reported_era, reported_due), sent_due is not null)
         then report_by end) stored
-) with (
-    fillfactor = 50,
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 5000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with (fillfactor = 50, {vacuumed(5000)});
 -- What alarms look for, so that a look costs what is wrong and not what there is. These
 -- columns change with bad news alone, so other updates of the rows stay HOT.
 create index pecker_outcomes_failing on {schema}.pecker_outcomes (name)
@@ -345,12 +330,7 @@ create table {schema}.pecker_lives (
     due_us bigint[] not null,
     eras integer[] not null,
     epochs bigint[] not null
-) with (
-    fillfactor = 50,
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 1000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with (fillfactor = 50, {vacuumed(1000)});
 
 -- A row is what one process counted in a minute, of one 16th of all subjects; folded rows
 -- are of all processes, and of 15 or 60 minutes. Bounded by age: rows are folded and purged.
@@ -401,12 +381,7 @@ create table {schema}.pecker_alarm_rules (
     --: how bad it is that it rings, as the settings of who looked last say
     severity text not null default 'critical'
         check (severity in ('critical', 'warning'))
-) with (
-    fillfactor = 35,
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 1000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with (fillfactor = 35, {vacuumed(1000)});
 
 --: celery-pecker: what is wrong, and was until lately: one row for a rule and a subject
 create table {schema}.pecker_alarms (
@@ -439,12 +414,7 @@ create table {schema}.pecker_alarms (
     --: who said that nothing is sent of it; null: it is not muted
     muted_by text,
     primary key (rule, subject)
-) with (
-    fillfactor = 70,
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 1000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with (fillfactor = 70, {vacuumed(1000)});
 create index pecker_alarms_open on {schema}.pecker_alarms (rule, subject)
     where state <> 'recovered';
 -- How many began or ended within a minute: what is more is a storm.
@@ -476,12 +446,7 @@ create table {schema}.pecker_alarm_notices (
     --: of a storm, one notice for all: what it is about; null: the subject alone
     subjects text[],
     unique (target, rule, subject)
-) with (
-    fillfactor = 70,
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 1000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with (fillfactor = 70, {vacuumed(1000)});
 create index pecker_alarm_notices_due on {schema}.pecker_alarm_notices (held_until);
 
 --: celery-pecker: where notices of alarms go, and which of it fails
@@ -560,11 +525,7 @@ create table {schema}.pecker_outbox (
     --: since when it waits for somebody to look at it: see last_error
     parked_at timestamptz,
     last_error text
-) with (
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 5000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with ({vacuumed(5000)});
 -- What a relay walks: in the order of ids, without a look at what waits.
 create unique index pecker_outbox_ready on {schema}.pecker_outbox (id)
     where mode = 0 and due_at is null and parked_at is null;
@@ -600,11 +561,7 @@ create table {schema}.pecker_outbox_done (
     emergency boolean not null,
     created_at timestamptz not null,
     done_at timestamptz not null
-) with (
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 5000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with ({vacuumed(5000)});
 
 -- How hard the processing may work; people change it while workers run.
 --: celery-pecker: one row: how hard the processing may work; null: the default
@@ -642,12 +599,7 @@ create table {schema}.pecker_outbox_batches (
     --: how often it was taken over
     tries integer not null default 0,
     created_at timestamptz not null
-) with (
-    fillfactor = 50,
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 1000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with (fillfactor = 50, {vacuumed(1000)});
 
 -- One row: whoever changes what can be claimed takes the turn.
 --: celery-pecker: one claim at a time on pecker_outbox
@@ -656,12 +608,7 @@ create table {schema}.pecker_outbox_turn (
     turn bigint not null default 0,
     --: up to this id of pecker_outbox nothing waits: from here a new relay looks
     passed bigint not null default 0
-) with (
-    fillfactor = 10,
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 1000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with (fillfactor = 10, {vacuumed(1000)});
 insert into {schema}.pecker_outbox_turn default values;
 
 --: celery-pecker: processes that deliver what pecker_outbox holds; for people
@@ -729,12 +676,7 @@ create table {schema}.pecker_observer_nodes (
     started_at timestamptz not null,
     --: when it left or was buried; null: it did not
     left_at timestamptz
-) with (
-    fillfactor = 35,
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 1000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with (fillfactor = 35, {vacuumed(1000)});
 
 --: celery-pecker: jobs that run until they are stopped
 create table {schema}.pecker_observers (
@@ -771,12 +713,7 @@ create table {schema}.pecker_observers (
     created_at timestamptz not null,
     modified_at timestamptz not null,
     check (node is null or (parked_at is null and status in ('processing', 'on_deleting')))
-) with (
-    fillfactor = 70,
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 5000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with (fillfactor = 70, {vacuumed(5000)});
 create unique index pecker_observers_name on {schema}.pecker_observers (name)
     where status <> 'deleted';
 create index pecker_observers_deleted on {schema}.pecker_observers (name, id)
@@ -807,11 +744,7 @@ create table {schema}.pecker_observer_history (
     epoch bigint not null,
     at timestamptz not null,
     error text
-) with (
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 5000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with ({vacuumed(5000)});
 create index pecker_observer_history_name on {schema}.pecker_observer_history (name, id);
 
 -- Signatures that are to be sent: written with the event, deleted when they are sent.
@@ -826,12 +759,7 @@ create table {schema}.pecker_observer_notices (
     tries integer not null default 0,
     created_at timestamptz not null,
     last_error text
-) with (
-    fillfactor = 70,
-    autovacuum_vacuum_scale_factor = 0.0,
-    autovacuum_vacuum_threshold = 1000,
-    autovacuum_vacuum_cost_delay = 0
-);
+) with (fillfactor = 70, {vacuumed(1000)});
 create index pecker_observer_notices_due on {schema}.pecker_observer_notices (held_until);
 create index pecker_observer_notices_tried on {schema}.pecker_observer_notices (tries)
     where tries > 1;
