@@ -4,17 +4,9 @@ read as materialized (
     select job.job, job.layer, job.stage = 'sharding' as runs, clock.now,
            (job.options ->> 'shard_deadline')::float8 as shard_deadline,
            (job.options ->> 'item_timeout')::float8 as item_timeout,
-           job.stage = 'sharding' and not job.paused and not exists (
-               select from {schema}.pecker_tickets as ticket
-               where ticket.job = job.job
-                   and (ticket.state = 'held' and ticket.leased_until > clock.now
-                       or ticket.wake_at > clock.now)
-           ) and clock.now - %(stall_timeout)s * interval '1 second' > coalesce(greatest(
-               (select max(layer.started_at) from {schema}.pecker_layers as layer
-                where layer.job = job.job),
-               (select max(shard.claimed_at) from {schema}.pecker_shards as shard
-                where shard.job = job.job)
-           ), job.planned_at, job.submitted_at) as untaken
+           job.stage = 'sharding' and not job.paused and not exists ({taken_tickets})
+               and clock.now - %(stall_timeout)s * interval '1 second'
+                   > coalesce({last_begun}, job.planned_at, job.submitted_at) as untaken
     from {schema}.pecker_jobs as job
     cross join clock
     where job.job = %(job)s

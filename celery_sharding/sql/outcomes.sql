@@ -13,6 +13,20 @@ leased_until = clock.now + %(lease)s::float8 * interval '1 second'
 from clock
 where job.task_id = %(task_id)s
 
+/* part:of_layers */
+coalesce((
+    select sum($1)
+    from {schema}.pecker_layers as layer
+    where layer.job = job.job
+), 0)::bigint
+
+/* part:of_held_shards */
+coalesce((
+    select sum($1)
+    from {schema}.pecker_shards as shard
+    where shard.job = job.job and shard.status in (201, 202)
+), 0)::bigint
+
 /* celery_sharding:read_job_state */
 -- What there is to decide upon for a job: one snapshot.
 --
@@ -22,15 +36,7 @@ where job.task_id = %(task_id)s
 --             not the layer's counter.
 -- following:  the next layer that has an open shard; empty ones are passed over.
 select job.stage, job.layer, job.total, job.options,
-       coalesce((
-           select sum(layer.failed)
-           from {schema}.pecker_layers as layer
-           where layer.job = job.job
-       ), 0)::bigint + coalesce((
-           select sum(shard.failed)
-           from {schema}.pecker_shards as shard
-           where shard.job = job.job and shard.status in (201, 202)
-       ), 0)::bigint as failed,
+       {of_layers(layer.failed)} + {of_held_shards(shard.failed)} as failed,
        exists (
            select from {schema}.pecker_shards as shard
            where shard.job = job.job and shard.layer = job.layer and shard.status = 100
@@ -185,15 +191,7 @@ set epoch = job.epoch + 1,
     and not job.paused
     and (job.leased_until is null or job.leased_until <= clock.now)
 returning job.job, job.epoch, job.task, job.call, job.options, job.run, job.attempts,
-          job.total, (
-              select coalesce(sum(layer.done), 0)::bigint
-              from {schema}.pecker_layers as layer
-              where layer.job = job.job
-          ) as done, (
-              select coalesce(sum(layer.failed), 0)::bigint
-              from {schema}.pecker_layers as layer
-              where layer.job = job.job
-          ) as failed
+          job.total, {of_layers(layer.done)} as done, {of_layers(layer.failed)} as failed
 
 /* celery_sharding:renew_stage */
 -- The process that plans, posts or reports the outcome is alive. No row: another does, or it
@@ -326,15 +324,8 @@ where job.job = %(job)s and job.stage <> 'ended'
 -- How far a job is by what its layers and held shards say, and how far it was reported.
 select job.task_id, job.task, job.stage, job.call, job.run, job.options,
        job.continuation, job.total, job.notified,
-       coalesce((
-           select sum(layer.done + layer.failed)
-           from {schema}.pecker_layers as layer
-           where layer.job = job.job
-       ), 0)::bigint + coalesce((
-           select sum(shard.done + shard.failed)
-           from {schema}.pecker_shards as shard
-           where shard.job = job.job and shard.status in (201, 202)
-       ), 0)::bigint as ended
+       {of_layers(layer.done + layer.failed)}
+           + {of_held_shards(shard.done + shard.failed)} as ended
 from {schema}.pecker_jobs as job
 where job.job = %(job)s
 

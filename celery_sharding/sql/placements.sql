@@ -78,8 +78,7 @@ with {clock},
 {open_job},
 reach as materialized (
     select executor.hostname, executor.direct_queue, executor.slots
-    from {schema}.pecker_executors as executor, clock
-    where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
+    {living_executors}
         and executor.direct_queue is not null
 ),
 known as materialized (

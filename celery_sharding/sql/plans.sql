@@ -6,9 +6,7 @@ select set_config(
     'idle_in_transaction_session_timeout',
     least(
         %(idle_ms)s::bigint,
-        nullif((extract(epoch from current_setting(
-            'idle_in_transaction_session_timeout'
-        )::interval) * 1000)::bigint, 0)
+        {set_ms('idle_in_transaction_session_timeout')}
     )::text, true)
 
 /* celery_sharding:begin_plan */

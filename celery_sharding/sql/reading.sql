@@ -1,3 +1,9 @@
+/* part:living_executors */
+-- Workers that run shards and were seen of late.
+from {schema}.pecker_executors as executor
+cross join clock
+where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
+
 /* celery_sharding:list_jobs */
 -- Jobs, the youngest first, or the one of that task id. Read by people: nothing is held
 -- by it and nothing decided.
@@ -26,9 +32,7 @@ listed as materialized (
 ),
 living as materialized (
     select count(*)::integer as executors
-    from {schema}.pecker_executors as executor
-    cross join clock
-    where executor.seen_at > clock.now - %(fresh)s * interval '1 second'
+    {living_executors}
 )
 select clock.now, own.job, listed.job as leading, own.task_id, listed.leader, own.task,
        own.key,
@@ -76,8 +80,7 @@ order by own.job desc
 
 /* celery_sharding:list_layers */
 -- A job's layers in their order, each with the items of its shards that have not ended.
-with {clock},
-open as materialized (
+with open as materialized (
     select part.layer, sum(part.done)::bigint as done, sum(part.failed)::bigint as failed
     from (
         select shard.layer, shard.done, shard.failed
@@ -93,20 +96,18 @@ open as materialized (
 select layer.layer, layer.total, layer.done + coalesce(open.done, 0) as done,
        layer.failed + coalesce(open.failed, 0) as failed, layer.shards, layer.open,
        layer.started_at, layer.closed_at
-from clock
-join {schema}.pecker_layers as layer on layer.job = %(job)s
+from {schema}.pecker_layers as layer
 left join open on open.layer = layer.layer
+where layer.job = %(job)s
 order by layer.layer
 
 /* celery_sharding:list_errors */
 -- Failed items in the order of their places, from one place on: what was read before is
 -- not looked at again, so that any number of them is read in pages as cheap as the first.
-with {clock}
 select error.origin, error.place, error.shard, error.layer, error.code, error.attempt,
        error.type, error.message, error.traceback, error.item, error.worker, error.at
-from clock
-join {schema}.pecker_item_errors as error
-    on error.job = %(job)s
+from {schema}.pecker_item_errors as error
+where error.job = %(job)s
     and (error.origin, error.place) > (%(origin)s::integer, %(place)s::integer)
 order by error.origin, error.place
 limit %(most)s
@@ -158,9 +159,7 @@ day as materialized (
 ),
 living as materialized (
     select count(*)::integer as executors, coalesce(sum(executor.slots), 0)::integer as slots
-    from {schema}.pecker_executors as executor
-    cross join clock
-    where executor.seen_at > clock.now - %(fresh)s * interval '1 second'
+    {living_executors}
 ),
 held as materialized (
     select count(*)::integer as held

@@ -288,6 +288,14 @@ where ticket.job = %(job)s
     and ticket.seq = released.seq
     and ticket.state = 'sent'
 
+/* part:held_no_more */
+state = 'idle',
+seq = ticket.seq + 1,
+holder = null,
+hostname = null,
+leased_until = null,
+wake_at = null
+
 /* celery_sharding:end_expired_holds */
 -- A holder that did not renew the lease of its ticket holds nothing from here on.
 --
@@ -306,12 +314,7 @@ lapsed as materialized (
     for update of ticket skip locked
 )
 update {schema}.pecker_tickets as ticket
-set state = 'idle',
-    seq = ticket.seq + 1,
-    holder = null,
-    hostname = null,
-    leased_until = null,
-    wake_at = null
+set {held_no_more}
 from lapsed
 where ticket.job = lapsed.job
     and ticket.ticket = lapsed.ticket
@@ -320,12 +323,7 @@ returning ticket.job
 /* celery_sharding:end_holds */
 -- All holds of a process that is known to be dead end at once, or all of a job.
 update {schema}.pecker_tickets as ticket
-set state = 'idle',
-    seq = ticket.seq + 1,
-    holder = null,
-    hostname = null,
-    leased_until = null,
-    wake_at = null
+set {held_no_more}
 where ticket.state = 'held'
     and (%(job)s::bigint is null or ticket.job = %(job)s::bigint)
     and (%(prefix)s::text is null or starts_with(ticket.holder, %(prefix)s::text))

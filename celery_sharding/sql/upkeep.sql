@@ -290,8 +290,7 @@ where executor.seen_at < clock.now - interval '1 day'
 -- How many shards the workers that were seen of late run at once; null: none was seen.
 with {clock}
 select sum(executor.slots)
-from {schema}.pecker_executors as executor, clock
-where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
+{living_executors}
 
 /* celery_sharding:write_figures */
 {write_figures}

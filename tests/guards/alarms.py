@@ -112,8 +112,8 @@ GUARDS = (
     ),
     Guard(
         "alarms: a newer notice is not taken for the one that is being sent",
-        "subjects = excluded.subjects, id = default\n",
-        "subjects = excluded.subjects\n",
+        "since, at, subjects)}, id = default\n",
+        "since, at, subjects)}\n",
         f"{SENDING}::test_a_recovery_while_the_ringing_is_being_sent_is_sent_after_it",
     ),
     Guard(

@@ -180,36 +180,14 @@ select job.stage""",
     ),
     Guard(
         "sharding: a lapsed hold has a number that never comes back",
-        """    seq = ticket.seq + 1,
-    holder = null,
-    hostname = null,
-    leased_until = null,
-    wake_at = null
-from lapsed
-""",
-        """    holder = null,
-    hostname = null,
-    leased_until = null,
-    wake_at = null
-from lapsed
-""",
+        "state = 'idle',\nseq = ticket.seq + 1,\n",
+        "state = 'idle',\n",
         f"{OF_TICKETS}::test_a_hold_that_is_not_renewed_is_lost",
     ),
     Guard(
         "sharding: a hold of a dead process has a number that never comes back",
-        """    seq = ticket.seq + 1,
-    holder = null,
-    hostname = null,
-    leased_until = null,
-    wake_at = null
-where ticket.state = 'held'
-""",
-        """    holder = null,
-    hostname = null,
-    leased_until = null,
-    wake_at = null
-where ticket.state = 'held'
-""",
+        "state = 'idle',\nseq = ticket.seq + 1,\n",
+        "state = 'idle',\n",
         f"{OF_TICKETS}::test_holds_of_a_process_that_is_known_dead_end_at_once",
     ),
     Guard(

@@ -113,9 +113,7 @@ select task.name, slot.due, extract(epoch from clock.now - slot.due)::float8,
                    and alive.seen_at < declared.declared_until, true)
            then '' else 'unsure' end,
        task.name
-from clock,
-    {schema}.pecker_tasks as task
-    join {schema}.pecker_declarations as declared on declared.name = task.name
+{declared_tasks}
     left join unnest(%(names)s::text[], %(instants)s::timestamptz[])
         as given (name, due) on given.name = task.name
     left join open on open.subject = task.name
@@ -148,9 +146,7 @@ limit 1000
 -- be late: from version and last slot code works out when that was due, once for each slot.
 with {clock}
 select task.name, stored.version, {us(task.executed_at)}
-from clock,
-    {schema}.pecker_tasks as task
-    join {schema}.pecker_declarations as declared on declared.name = task.name
+{declared_tasks}
     join {schema}.pecker_schedules as stored on stored.name = task.name
 where (task.name > %(low)s and task.name <= %(high)s
         or task.name = any (array(
@@ -269,8 +265,7 @@ marked as (
     from judged as j, clock
     order by j.subject
     on conflict (rule, subject) do update
-    set value = excluded.value, seen = excluded.seen, at = excluded.at, rung_at = excluded.rung_at,
-        rose = excluded.rose, detail = excluded.detail
+    set {excluded(value, seen, at, rung_at, rose, detail)}
 )
 select j.subject, null::timestamptz, j.diff::float8, %(detail)s::text, j.subject
 from judged as j
@@ -305,6 +300,22 @@ where timestamptz 'epoch' + (run.due_us
 group by run.name, clock.now
 order by run.name
 limit 1000
+
+/* part:last_begun */
+-- Of a sharded job: when a layer began, or a shard was claimed, last.
+greatest(
+    (select max(layer.started_at) from {schema}.pecker_layers as layer
+     where layer.job = job.job),
+    (select max(shard.claimed_at) from {schema}.pecker_shards as shard
+     where shard.job = job.job)
+)
+
+/* part:taken_tickets */
+-- Of a sharded job: tickets that somebody holds, or that rest until a moment.
+select from {schema}.pecker_tickets as ticket
+where ticket.job = job.job
+    and (ticket.state = 'held' and ticket.leased_until > clock.now
+        or ticket.wake_at > clock.now)
 
 /* celery_pecker:find_hanging_jobs */
 -- Sharded jobs of which something stands still. The codes are those of list_shards: 401 ready,
@@ -359,20 +370,10 @@ from job, clock,
                     and coalesce(shard.not_before <= edge.at, true)
             ) as waiting,
             lateral (
-                select coalesce(greatest(
-                    (select max(layer.started_at) from {schema}.pecker_layers as layer
-                     where layer.job = job.job),
-                    (select max(shard.claimed_at) from {schema}.pecker_shards as shard
-                     where shard.job = job.job)
-                ), job.begun_at) as at
+                select coalesce({last_begun}, job.begun_at) as at
             ) as last
         where waiting.shards > 0 and last.at < edge.at
-            and not exists (
-                select from {schema}.pecker_tickets as ticket
-                where ticket.job = job.job
-                    and (ticket.state = 'held' and ticket.leased_until > clock.now
-                        or ticket.wake_at > clock.now)
-            )
+            and not exists ({taken_tickets})
         order by code desc
         limit 1
     ) as stuck
@@ -528,11 +529,9 @@ written as (
     from decided as d, clock
     order by d.subject
     on conflict (rule, subject) do update
-    set kind = excluded.kind, state = excluded.state, detail = excluded.detail,
-        since = excluded.since, seen_at = excluded.seen_at, rang_at = excluded.rang_at,
-        recovered_at = null, noticed = excluded.noticed,
-        noticed_at = excluded.noticed_at, recovery = excluded.recovery,
-        times = excluded.times,
+    set {excluded(kind, state, detail, since, seen_at, rang_at, noticed, noticed_at,
+                  recovery, times)},
+        recovered_at = null,
         taken_by = case when alarm.state <> 'recovered' then alarm.taken_by end,
         snoozed_until = case when alarm.snoozed_until > excluded.seen_at
             then alarm.snoozed_until end
@@ -616,8 +615,7 @@ notices as (
     from clock, told
     order by told.target, told.subject
     on conflict (target, rule, subject) do update
-    set kind = excluded.kind, event = excluded.event, detail = excluded.detail,
-        since = excluded.since, at = excluded.at, subjects = excluded.subjects, id = default
+    set {excluded(kind, event, detail, since, at, subjects)}, id = default
 )
 select (select count(*) from mine) as mine,
        (select count(*) from news) as news

@@ -8,6 +8,10 @@ clock as materialized (
 -- An instant, or a duration, as whole microseconds.
 (extract(epoch from $1) * 1000000)::bigint
 
+/* part:set_ms */
+-- A timeout of the session in milliseconds; null: none.
+nullif((extract(epoch from current_setting($1)::interval) * 1000)::bigint, 0)
+
 /* part:vacuumed */
 -- Of a table, in a migration: it is cleaned up after so many rows have changed, however large
 -- it is, and at full speed. Released steps have this, so it stays as it is.

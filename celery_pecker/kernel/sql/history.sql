@@ -20,6 +20,9 @@
     order by era desc nulls last, due desc
     limit 1)
 
+/* part:added */
+$1 = kept.$1 + excluded.$1
+
 /* part:write_page */
 insert into {schema}.pecker_history
     (name, first_due, era, holder, host, last_due, written_at,
@@ -152,16 +155,9 @@ from clock, workers,
     lateral (select declared.run is distinct from 'local' as over) as sent
 order by entry.name
 on conflict (name) do update
-set published = kept.published + excluded.published,
-    not_sent = kept.not_sent + excluded.not_sent,
-    succeeded = kept.succeeded + excluded.succeeded,
-    failed = kept.failed + excluded.failed,
-    overrun = kept.overrun + excluded.overrun,
-    lost = kept.lost + excluded.lost,
-    refused_late = kept.refused_late + excluded.refused_late,
-    refused_overtaken = kept.refused_overtaken + excluded.refused_overtaken,
-    refused_unknown = kept.refused_unknown + excluded.refused_unknown,
-    refused_repeated = kept.refused_repeated + excluded.refused_repeated,
+set {added(published)}, {added(not_sent)}, {added(succeeded)}, {added(failed)},
+    {added(overrun)}, {added(lost)}, {added(refused_late)}, {added(refused_overtaken)},
+    {added(refused_unknown)}, {added(refused_repeated)},
     {latest(good)},
     {latest(sent)},
     {latest(reported)},

@@ -99,5 +99,5 @@ select distinct on (runs.name)
 from clock, runs
 order by runs.name, runs.era desc, runs.due_at desc
 on conflict (name) do update
-set lost = kept.lost + excluded.lost,
+set {added(lost)},
     {latest_bad}

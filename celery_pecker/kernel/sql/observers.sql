@@ -6,6 +6,12 @@ when o.status = 'on_deleting' then 'stopping'
 when o.not_before > clock.now then 'retrying'
 else 'running'
 
+/* part:waits */
+-- No host has the observer, and one may take it.
+$1.node is null
+and $1.parked_at is null
+and $1.status in ('created', 'processing')
+
 /* part:observer */
 -- An observer with the name of its host; `$1`: its place.
 o.id, o.name, o.kind, o.args, o.weight, o.status, $1 as place, o.node::text,
@@ -68,10 +74,7 @@ hosts as materialized (
 waiting as materialized (
     select coalesce(sum(o.weight), 0) as weight
     from {schema}.pecker_observers as o
-    where %(refuse)s::boolean
-        and o.node is null
-        and o.parked_at is null
-        and o.status in ('created', 'processing')
+    where %(refuse)s::boolean and {waits(o)}
 ),
 judged as materialized (
     select declared.weight,
@@ -223,8 +226,7 @@ where (n.name = %(node)s::text or n.node::text = %(node)s::text)
 with bounded as materialized (
     select set_config('idle_in_transaction_session_timeout', least(
         greatest(%(left_ms)s::bigint, 1000),
-        nullif((extract(epoch from current_setting(
-            'idle_in_transaction_session_timeout')::interval) * 1000)::bigint, 0)
+        {set_ms('idle_in_transaction_session_timeout')}
     )::text, true) as limit_ms
 ),
 held as materialized (

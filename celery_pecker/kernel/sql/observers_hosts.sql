@@ -12,8 +12,7 @@ declared as (
                 %(moved)b::text[]) as d (kind, weight, on_parked, on_moved), clock
     order by d.kind
     on conflict (kind) do update
-    set weight = excluded.weight, on_parked = excluded.on_parked,
-        on_moved = excluded.on_moved, seen_at = excluded.seen_at
+    set {excluded(weight, on_parked, on_moved, seen_at)}
 )
 insert into {schema}.pecker_observer_nodes
     (node, name, pid, capacity, kinds, state, ttl, since, leased_until, started_at)
@@ -103,10 +102,7 @@ select (select state from me) as state,
            where clock.now >= (
                select min(o.not_before)
                from {schema}.pecker_observers as o
-               where o.kind = k.kind
-                   and o.node is null
-                   and o.parked_at is null
-                   and o.status in ('created', 'processing')
+               where o.kind = k.kind and {waits(o)}
            )
        ) as waiting,
        exists (
@@ -196,9 +192,7 @@ waiting as (
            extract(epoch from (select now from clock)
                - min(greatest(o.not_before, o.modified_at))) as age
     from {schema}.pecker_observers as o
-    where o.node is null
-        and o.parked_at is null
-        and o.status in ('created', 'processing')
+    where {waits(o)}
         and o.not_before <= (select now from clock)
     group by o.kind
 )
@@ -542,9 +536,7 @@ stepped as (
     where o.id = any (array(
         select w.id
         from {schema}.pecker_observers as w
-        where w.node is null
-            and w.parked_at is null
-            and w.status in ('created', 'processing')
+        where {waits(w)}
             and w.kind = any (array(select kind from {schema}.pecker_observer_kinds))
             and w.not_before > (select now from clock)
             and w.modified_at > (select now from clock)

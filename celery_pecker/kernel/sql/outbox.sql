@@ -5,9 +5,10 @@ clock.now + %(delay)s::float8 * interval '1 second', %(mode)s::smallint,
 %(declare)s::text, %(headers)s::text, %(properties)s::text, %(body)s::bytea
 
 /* part:insert_message */
-insert into {schema}.pecker_outbox (
+-- `$1`: a column more.
+insert into {schema}.pecker_outbox as o (
     due_at, mode, priority, task, task_id, exchange, routing_key, content_type,
-    content_encoding, declare, headers, properties, body, created_at
+    content_encoding, declare, headers, properties, body, $1 created_at
 )
 select
 
@@ -35,11 +36,7 @@ from clock
 -- relay takes it before. A relay that takes a row sets its key to null: from then on it does not
 -- wait, and may have been run before the data of the caller could be seen.
 with {clock}
-insert into {schema}.pecker_outbox as o (
-    due_at, mode, priority, task, task_id, exchange, routing_key, content_type,
-    content_encoding, declare, headers, properties, body, dedupe_key, created_at
-)
-select
+{insert_message(dedupe_key,)}
     {message_values},
     %(dedupe_key)s::text, clock.now
 from clock

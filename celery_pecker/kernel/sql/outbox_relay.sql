@@ -320,8 +320,7 @@ announced as (
            %(retried)s, %(parked)s, %(broker)s, %(rates)s::jsonb
     from clock
     on conflict (holder) do update
-    set seen_at = excluded.seen_at, sent = excluded.sent, retried = excluded.retried,
-        parked = excluded.parked, broker = excluded.broker, rates = excluded.rates
+    set {excluded(seen_at, sent, retried, parked, broker, rates)}
 )
 select count(*)
 from {schema}.pecker_outbox_relays, clock

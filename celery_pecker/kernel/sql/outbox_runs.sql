@@ -102,6 +102,15 @@ where o.id = any (%(ids)b::bigint[])
     and coalesce(o.epoch, 0)
         = (%(epochs)b::bigint[])[array_position(%(ids)b::bigint[], o.id)]
 
+/* part:meant_run */
+-- The row that a message means, if no run has it in hand.
+o.id = %(id)s
+and o.task_id = %(task_id)s
+and o.mode = 1
+and o.parked_at is null
+and coalesce(o.epoch, 0) = %(epoch)s
+and (o.running is null or o.held_until <= (select now from clock))
+
 /* celery_pecker:start_outbox_run */
 -- A run of a row of mode 1 starts here, or not at all: one statement, one write. It
 -- counts the attempt, and due_at moves by holds[attempt] seconds, or by `floor` if
@@ -130,13 +139,8 @@ started as (
             (%(holds)s::float8[])[
                 least(coalesce(o.attempt, 0) + 1, cardinality(%(holds)s::float8[]))])
     from clock
-    where o.id = %(id)s
-        and o.task_id = %(task_id)s
-        and o.mode = 1
-        and o.parked_at is null
-        and coalesce(o.epoch, 0) = %(epoch)s
+    where {meant_run}
         and coalesce(o.attempt, 0) < %(last)s
-        and (o.running is null or o.held_until <= (select now from clock))
     returning o.attempt, o.epoch, extract(epoch from o.held_until - o.held_at) as held
 ),
 parked as (
@@ -146,13 +150,8 @@ parked as (
         last_error = coalesce(o.last_error || ', ', '')
             || 'attempt ' || o.attempt || ' has not reported its end'
     from clock
-    where o.id = %(id)s
-        and o.task_id = %(task_id)s
-        and o.mode = 1
-        and o.parked_at is null
-        and coalesce(o.epoch, 0) = %(epoch)s
+    where {meant_run}
         and o.attempt >= %(last)s
-        and (o.running is null or o.held_until <= (select now from clock))
     returning true
 )
 select started.attempt, started.epoch, started.held::float8,

@@ -1,3 +1,11 @@
+/* part:due_since */
+-- Since when a message is due: what was sent and started no run, since then.
+case
+    when o.pushes > 0 then o.held_at
+        - (o.held_until - o.held_at) * (1 - 0.5::float8 ^ (o.pushes - 1))
+    else coalesce(o.due_at, o.created_at)
+end
+
 /* celery_pecker:count_outbox */
 -- What waits, by task and index: waiting is due and not held, held is in a relay's batch
 -- or a run's hands, later is not due yet, parked waits for people. Each index is walked
@@ -49,11 +57,7 @@ timed as materialized (
 runs as materialized (
     select 'runs' as kind, kinds.task, one.due_at, one.attempt, one.held
     from kinds cross join lateral (
-        select case
-                   when o.pushes > 0 then o.held_at
-                       - (o.held_until - o.held_at) * (1 - 0.5::float8 ^ (o.pushes - 1))
-                   else coalesce(o.due_at, o.created_at)
-               end as due_at,
+        select {due_since} as due_at,
                coalesce(o.attempt, 0) as attempt,
                coalesce(o.running and o.held_until > (select now from clock), false)
                    as held
@@ -157,22 +161,21 @@ from {schema}.pecker_outbox_done, clock
 where done_at > clock.now - interval '1 minute'
 group by task
 
+/* part:runs_of_task */
+(
+    select id, task_id
+    from {schema}.pecker_outbox
+    where mode = $1 and task = %(task)s and parked_at is null
+    order by coalesce(due_at, created_at) limit 10000)
+
 /* celery_pecker:find_outbox_message */
 -- The message that a task was recorded as, if it is known still: among those that run until
 -- they are done, and the parked. No index has the ids, which each insert would pay for.
 select known.id
 from (
-    (
-        select id, task_id
-        from {schema}.pecker_outbox
-        where mode = 1 and task = %(task)s and parked_at is null
-        order by coalesce(due_at, created_at) limit 10000)
+    {runs_of_task(1)}
     union all
-    (
-        select id, task_id
-        from {schema}.pecker_outbox
-        where mode = 2 and task = %(task)s and parked_at is null
-        order by coalesce(due_at, created_at) limit 10000)
+    {runs_of_task(2)}
     union all
     (
         select id, task_id
@@ -219,11 +222,7 @@ untried as materialized (
 )
 select o.id, o.task, o.task_id, o.mode, coalesce(o.attempt, 0) as attempt,
        {message_state} as state,
-       case
-           when o.pushes > 0 then o.held_at
-               - (o.held_until - o.held_at) * (1 - 0.5::float8 ^ (o.pushes - 1))
-           else coalesce(o.due_at, o.created_at)
-       end as due_at,
+       {due_since} as due_at,
        o.created_at, o.parked_at,
        o.exchange, o.routing_key, octet_length(o.body) as size, o.dedupe_key,
        o.last_error

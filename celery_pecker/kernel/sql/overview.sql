@@ -14,6 +14,12 @@ task.epoch, task.era, task.missed, task.paused,
 coalesce(declared.declared_until >= clock.now, false) as declared,
 case declared.run when 'local' then living.local else living.dispatch end as claimed
 
+/* part:declared_tasks */
+-- Entries that code or people declare, or did.
+from clock,
+    {schema}.pecker_tasks as task
+    join {schema}.pecker_declarations as declared on declared.name = task.name
+
 /* part:known_outcomes */
 -- Entries that ran, with what code declares of them.
 from clock,
@@ -204,9 +210,7 @@ limit %(limit)s
 -- Entries of living code whose slots pass, for people who have forgotten it.
 with {clock}
 select task.name
-from clock,
-    {schema}.pecker_tasks as task
-    join {schema}.pecker_declarations as declared on declared.name = task.name
+{declared_tasks}
 where task.paused and declared.declared_until >= clock.now
 order by task.name
 limit %(most)s
@@ -370,9 +374,7 @@ from clock,
 with {clock},
 known as (
     select task.name, task.era
-    from clock,
-        {schema}.pecker_tasks as task
-        join {schema}.pecker_declarations as declared on declared.name = task.name
+    {declared_tasks}
     where task.name = %(name)s and declared.declared_until >= clock.now
         and not (
             task.epoch > 0 and coalesce(declared.timeout_us >= declared.period_us, false))

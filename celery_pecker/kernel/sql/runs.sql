@@ -76,12 +76,8 @@ budget as materialized (
     select least(2147483647, greatest(
                1000, extract(epoch from %(deadline)s::timestamptz - clock.now) * 1000
            ))::bigint as left_ms,
-           nullif((extract(epoch from current_setting(
-               'idle_in_transaction_session_timeout'
-           )::interval) * 1000)::bigint, 0) as idle_ms,
-           nullif((extract(epoch from current_setting(
-               'transaction_timeout', true
-           )::interval) * 1000)::bigint, 0) as whole_ms
+           {set_ms('idle_in_transaction_session_timeout')} as idle_ms,
+           {set_ms('transaction_timeout', true)} as whole_ms
     from clock
     where %(deadline)s::timestamptz is not null
 ),

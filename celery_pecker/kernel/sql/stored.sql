@@ -15,6 +15,13 @@ insert into {schema}.pecker_schedules as s
     (name, task, args, kwargs, options, schedule, policies, run, starts_at, ends_at,
      once, once_at, version, created_at, changed_at, changed_by)
 
+/* part:removed */
+version = %($1)s::bigint,
+removed_at = %(at)s::timestamptz,
+changed_at = %(at)s::timestamptz,
+changed_by = %(by)s::text,
+edit = pg_current_xact_id()
+
 /* part:write_declaration */
 insert into {schema}.pecker_declarations
     (name, task, schedule, delivery, period_us, timeout_us, run, countdown_us,
@@ -211,11 +218,7 @@ select written.name, written.created_at from written
 -- entry that code declares by now keeps its own row.
 with removed as (
     update {schema}.pecker_schedules as s
-    set version = %(version)s::bigint,
-        removed_at = %(at)s::timestamptz,
-        changed_at = %(at)s::timestamptz,
-        changed_by = %(by)s::text,
-        edit = pg_current_xact_id()
+    set {removed(version)}
     where s.name = %(name)s::text
     returning s.name
 ),
@@ -329,11 +332,7 @@ written as (
 ),
 gone as (
     update {schema}.pecker_schedules as s
-    set version = %(gone)s::bigint,
-        removed_at = %(at)s::timestamptz,
-        changed_at = %(at)s::timestamptz,
-        changed_by = %(by)s::text,
-        edit = pg_current_xact_id()
+    set {removed(gone)}
     from written
     where s.name = %(old)s::text
 ),
