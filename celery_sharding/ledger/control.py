@@ -140,10 +140,10 @@ class Reopening(Repository):
 
     def _refusal(self, task_id: str, done: str, stages: Sequence[Stage]) -> Exception:
         """Return why a job cannot be treated so: it is not there, or elsewhere."""
-        rows = self._run("known_stage", task_id=task_id)
+        rows = self._run("known_job", task_id=task_id)
         if not rows:
             return _missing(task_id)
-        stage, leader, forgotten = rows[0]
+        _, leader, stage, _, forgotten = rows[0]
         if forgotten:
             message = (
                 f"the job {task_id} is being forgotten: it ended longer ago than"

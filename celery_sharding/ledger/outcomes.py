@@ -329,8 +329,8 @@ class JobOutcomes(Repository):
 
     def stage_of(self, task_id: str) -> tuple[Stage, int] | None:
         """Return where a job is, and in which run; None: there is no such job."""
-        rows = self._run("stage_of_job", task_id=task_id)
-        return (Stage(rows[0][0]), rows[0][1]) if rows else None
+        rows = self._run("known_job", task_id=task_id)
+        return (Stage(rows[0][2]), rows[0][3]) if rows else None
 
     def decided(self, task_id: str) -> Decided | None:
         """Return a job's outcome, if it has one; None: there is no such job."""

@@ -165,7 +165,7 @@ class Submissions(Repository):
                 return Submitted(job=made[0][0], task_id=task_id, fresh=True)
             known = self._run("known_job", task_id=task_id)
             if known:
-                job, leader = known[0]
+                job, leader, *_ = known[0]
                 return Submitted(job=job, task_id=task_id, fresh=False, leader=leader)
             leaders = self._run("leader_of_key", task=row["task"], key=row["key"])
             if not leaders:

@@ -6,14 +6,6 @@ set paused = %(paused)s
 where job.task_id = %(task_id)s and job.stage = any (%(stages)s::text[])
 returning job.job
 
-/* celery_sharding:known_stage */
--- Where the job of that task id is, which one it follows, and whether the purge has it.
-select job.stage, leader.task_id,
-       job.stage = 'ended' and job.holder is not null as forgotten
-from {schema}.pecker_jobs as job
-left join {schema}.pecker_jobs as leader on leader.job = job.follows
-where job.task_id = %(task_id)s
-
 /* celery_sharding:read_options */
 -- How the job of that task id runs.
 select job.job, job.stage, job.options

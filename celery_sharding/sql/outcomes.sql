@@ -288,12 +288,6 @@ where job.stage in ('planning', 'posting', 'delivering')
     and starts_with(job.holder, %(prefix)s::text)
 returning job.job
 
-/* celery_sharding:stage_of_job */
--- Where the job of that task id is.
-select job.stage, job.run
-from {schema}.pecker_jobs as job
-where job.task_id = %(task_id)s
-
 /* celery_sharding:read_outcome */
 -- The outcome of the job of that task id, if it has one.
 select job.stage, job.outcome, job.value, job.error

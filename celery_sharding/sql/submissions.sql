@@ -66,8 +66,10 @@ on conflict do nothing
 returning job
 
 /* celery_sharding:known_job */
--- The job of that task id, and the one that it follows.
-select job.job, leader.task_id
+-- The job of that task id, the one that it follows, where it is, in which run, and whether
+-- the purge has it.
+select job.job, leader.task_id, job.stage, job.run,
+       job.stage = 'ended' and job.holder is not null as forgotten
 from {schema}.pecker_jobs as job
 left join {schema}.pecker_jobs as leader on leader.job = job.follows
 where job.task_id = %(task_id)s
