@@ -96,8 +96,8 @@ for typed in (["--help"], ["brew"]):
         name="a metric",
         before={
             "celery_pecker/surfaces/views/schedules.py": (
-                '    _gauge("entries_paused"',
-                '    _gauge("teas", "Teas that draw", "paused"),\n',
+                '    Measure(\n        "overdue_seconds"',
+                '    Measure("teas", "Teas that draw", "totals.paused"),\n',
             )
         },
         use="""
