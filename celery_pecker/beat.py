@@ -18,7 +18,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.kernel.start_refused import StartRefused, refusing
 from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.schedules.engine.model import RunMode
-from celery_pecker.schedules.replica import Claimant, Process, compose
+from celery_pecker.schedules.replica import Claimant, Process, Replica
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class PeckerScheduler(BeatSchedule):
             refuse_misspelt(self.app.conf)
             settings = Settings.read(self.app.conf, main=self.app.main)
             super().setup_schedule()
-            replica = compose(Claimant(self.app, self, settings, kind="beat"))
+            replica = Replica(Claimant(self.app, self, settings, kind="beat"))
             self._process = Process(
                 *(self.app, self, settings, [replica]),
                 kind="beat",

@@ -19,7 +19,7 @@ from celery_pecker.kernel.settings import Settings
 from celery_pecker.kernel.workers import GLANCE, kind_of, wait_for
 from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.schedules.local import LocalRunner, sends_events
-from celery_pecker.schedules.replica import Claimant, Process, Replica, compose
+from celery_pecker.schedules.replica import Claimant, Process, Replica
 
 logger = logging.getLogger("celery_pecker.worker")
 
@@ -43,7 +43,7 @@ class Replicas:
 
     def _composed(self) -> list[Replica]:
         app, beat_schedule = self._worker.app, self._beat_schedule
-        made = compose(
+        made = Replica(
             Claimant(app, beat_schedule, self._settings, kind="worker"),
             ended=_end,
             note_other_definitions=self._begin_local,
@@ -81,7 +81,7 @@ class Replicas:
             pool_kind=kind_of(worker.pool_cls),
             wanted=sends_events(worker),
         )
-        local = compose(
+        local = Replica(
             claimant,
             runs=runner,
             history=made.history.for_scheduler() if made.history is not None else None,

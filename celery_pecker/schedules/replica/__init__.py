@@ -6,7 +6,7 @@ never delays a local run.
 
 ==================  =========================================================
 ``replica``         what beat and workers hold in their hands; what it claims with
-``compose``         how it is put together
+``definitions``     what it makes of stored schedules
 ``dispatching``     where won slots go, and what may hold entries back
 ``relays``          the threads that deliver outboxes
 ``alarms``          the threads that look for what is wrong, and send notices
@@ -15,8 +15,7 @@ never delays a local run.
 ==================  =========================================================
 """
 
-from celery_pecker.schedules.replica.compose import compose
 from celery_pecker.schedules.replica.process import Process
 from celery_pecker.schedules.replica.replica import Claimant, Replica
 
-__all__ = ["Claimant", "Process", "Replica", "compose"]
+__all__ = ["Claimant", "Process", "Replica"]

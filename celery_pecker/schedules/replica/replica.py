@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from celery import Celery
 
 from celery_pecker.alarms.kinds import Held, Shut
+from celery_pecker.brokers.publisher import Publisher
 from celery_pecker.heartbeat import Heartbeat
 from celery_pecker.kernel.clock import SYSTEM, new_id
 from celery_pecker.kernel.database import Database
@@ -18,6 +20,7 @@ from celery_pecker.kernel.lease import SECOND
 from celery_pecker.kernel.loop import Loop
 from celery_pecker.kernel.schema_check import check_schema
 from celery_pecker.kernel.settings import Settings
+from celery_pecker.schedules import tracing
 from celery_pecker.schedules.declarations import reading
 from celery_pecker.schedules.declarations.beat_schedule import (
     BeatSchedule,
@@ -27,13 +30,18 @@ from celery_pecker.schedules.engine.agenda import Agenda
 from celery_pecker.schedules.engine.model import Entry, RunMode
 from celery_pecker.schedules.engine.pending_writes import PendingWrites
 from celery_pecker.schedules.engine.repository import Repository
+from celery_pecker.schedules.engine.sending import Sending
 from celery_pecker.schedules.engine.service import Service
+from celery_pecker.schedules.engine.stored_sync import StoredSync
 from celery_pecker.schedules.engine.timekeeper import Timekeeper
 from celery_pecker.schedules.engine.upkeep import UpkeepPace
+from celery_pecker.schedules.history.recorder import Recorder
 from celery_pecker.schedules.history.writer import HistoryWriter, SharedHistory
+from celery_pecker.schedules.replica.alarms import closed_databases_of
+from celery_pecker.schedules.replica.definitions import Definitions
+from celery_pecker.schedules.replica.dispatching import RecordingGate, gate_of
 
 if TYPE_CHECKING:
-    from celery_pecker.brokers.publisher import Publisher
     from celery_pecker.schedules.local.runner import LocalRunner
 
 logger = logging.getLogger("celery_pecker.beat")
@@ -92,36 +100,81 @@ LAST_BATCH = 0.4
 """Seconds that a stop waits for the batch in flight, so that a deploy loses no slot."""
 
 
-@dataclass(slots=True, kw_only=True, weakref_slot=True, eq=False)
 class Replica:
     """A scheduler of this process, with its thread."""
 
-    claimant: Claimant
-    service: Service
-    pending: PendingWrites
-    databases: list[Database]
-    destination: Publisher | LocalRunner
-    runs: LocalRunner | None
-    """The destination, if slots run in this process; None: they are published."""
-    heart: Heartbeat
-    history: SharedHistory | None
-    writer: HistoryWriter | None
-    """None: another replica's is used, or none writes."""
-    shut: Shut | None
-    """What its gate lets nothing through to; None: it cannot say."""
-    held: Held
-    """What its gate held back lately."""
-    ended: Callable[[str], None]
-    """Called on the loop's thread, with a reason, if that ends unasked."""
-    stopping: bool = False
-    """Whether it was asked to stop: an end before that is a failure."""
-    loop: Loop = field(init=False)
+    def __init__(  # all but the first have a default
+        self,
+        claimant: Claimant,
+        *,
+        runs: LocalRunner | None = None,
+        history: SharedHistory | None = None,
+        ended: Callable[[str], None] = lambda _: None,
+        note_other_definitions: Callable[[], None] = lambda: None,
+        freeze_heap: bool = True,
+    ) -> None:
+        """Put a claimant's replica together, not yet started.
 
-    def __post_init__(self) -> None:
-        """Register for forks."""
+        ``runs``: where slots run in this process, for a claimant of the kind 'local';
+        None: they are published.
+        ``history`` is another replica's, in the same process.
+        ``ended`` is called on the replica's thread, with a reason, if that ends by
+        itself, ``note_other_definitions`` when it sees stored schedules that replicas
+        of the other kind run.
+        """
+        app, settings, pace = claimant.app, claimant.settings, claimant.pace
+        agenda, repository = claimant.agenda, claimant.repository
+        timekeeper = claimant.timekeeper
+        self.claimant, self._runs, self._ended = claimant, runs, ended
+        self._databases = [claimant.database]
+        self._writer: HistoryWriter | None = None
+        """None: another replica's is used, or none writes."""
+        if history is None and settings.history:
+            chronicle = Database.of(settings, role="history")
+            self._databases.append(chronicle)
+            recorder = Recorder(repository.holder, settings.history)
+            version = settings.app_version or ""
+            self._writer = HistoryWriter(recorder, chronicle, version=version)
+            history = SharedHistory(self._writer, [])
+        self.history = history
+        self._destination = runs or Publisher(
+            app, claimant.beat_schedule, timeout=settings.broker_timeout
+        )
+        stored = StoredSync(
+            *(agenda, repository, timekeeper),
+            Definitions(app, self._destination, note_other_definitions),
+            every=pace.follow_every,
+        )
+        self.pending = PendingWrites(repository, timekeeper, history)
+        sending = Sending(
+            *(self._destination, self.pending, timekeeper, stored),
+            schema=settings.schema,
+            holder=str(repository.holder),
+            trace=tracing.hook(settings),
+            unbuilt={
+                one.name: claimant.beat_schedule.schedule[one.name]
+                for one in claimant.entries
+            },
+            built=_freeze_heap if freeze_heap else lambda: None,
+        )
+        gate = gate_of(settings, app)
+        recording = RecordingGate(gate, runs)
+        self.shut: Shut | None = closed_databases_of(gate)
+        """What its gate lets nothing through to; None: it cannot say."""
+        self.held: Held = recording.recent
+        """What its gate held back lately."""
+        self.service = Service(
+            *(agenda, repository, timekeeper, sending, self.pending, recording),
+            pace=pace,
+            stored=stored,
+            held=self.held,
+        )
+        self._heart = Heartbeat(settings, kind=claimant.kind, clock=SYSTEM)
+        self._stopping = False
+        """Whether it was asked to stop: an end before that is a failure."""
         self.loop = Loop(
             self._step,
-            name=f"pecker-{self.claimant.kind}",
+            name=f"pecker-{claimant.kind}",
             leave=self._leave,
             may_end=True,
         )
@@ -129,13 +182,13 @@ class Replica:
 
     def start(self) -> None:
         """Start the loop."""
-        if self.writer is not None:
-            self.writer.start()
+        if self._writer is not None:
+            self._writer.start()
         self.loop.start()
 
     def stop(self) -> None:
         """Claim nothing more, and leave. Safe in a signal handler, idempotent."""
-        self.stopping = True
+        self._stopping = True
         self.service.stop()
         self.loop.stop()
 
@@ -145,9 +198,9 @@ class Replica:
 
     def close_history(self, timeout: float = LAST_BATCH) -> None:
         """Have the last reports written, if that is possible at once."""
-        if self.writer is not None:
-            self.writer.stop()
-            self.writer.join(timeout)
+        if self._writer is not None:
+            self._writer.stop()
+            self._writer.join(timeout)
 
     @property
     def entries(self) -> list[Entry]:
@@ -172,32 +225,32 @@ class Replica:
     @property
     def alive(self) -> bool:
         """Whether the loop turns, servers or no servers."""
-        return self.heart.beats
+        return self._heart.beats
 
     def _step(self) -> float:
         """Do all that is due now, on the loop's thread; return the seconds to sleep."""
-        self.heart.beat()
+        self._heart.beat()
         database = self.claimant.database
         if not database.connected:
             check_schema(database, app=self.claimant.settings.app)
-        if self.runs is not None:
-            self.pending.count_missed(self.runs.take_missed())
+        if self._runs is not None:
+            self.pending.count_missed(self._runs.take_missed())
         return self.service.step()
 
     def _leave(self) -> None:
         """Close what the loop used, on its thread; log an unrequested end."""
-        self.destination.close()
+        self._destination.close()
         self.claimant.database.close()
-        if self.stopping:
-            self.heart.stop()
+        if self._stopping:
+            self._heart.stop()
         else:
-            self.ended(str(self.loop.failure or "its thread has ended; see the log"))
+            self._ended(str(self.loop.failure or "its thread has ended; see the log"))
 
     def abandon(self) -> None:
         """Let go of the connections of the process that this one was forked from."""
-        for database in self.databases:
+        for database in self._databases:
             database.abandon()
-        self.destination.abandon()
+        self._destination.abandon()
 
     def info(self) -> dict[str, Any]:
         """Return what people may want to know, as JSON can say it."""
@@ -211,3 +264,14 @@ class Replica:
             "missed": self.pending.refused,
             "last_turn": None if idle is None else round(idle, 3),
         }
+
+
+def _freeze_heap() -> None:
+    """Leave all that was made at start out of later garbage collections.
+
+    Celery and a thousand prepared messages are a heap that a full collection walks
+    for 60 ms, and the next one always came in the middle of some wake-up: every tenth
+    slot or so was that much late.
+    """
+    gc.collect()
+    gc.freeze()

@@ -17,7 +17,7 @@ from celery_pecker.kernel.clock import SYSTEM, SystemClock, to_us
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.schedules.local import LocalRunner
-from celery_pecker.schedules.replica import Claimant, Replica, compose
+from celery_pecker.schedules.replica import Claimant, Replica
 from celery_pecker.testing import eventually
 from celery_pecker.testing.manual import ManualPecker
 from celery_pecker.worker.replicas import Replicas
@@ -92,7 +92,7 @@ class Two:
             for name, claimant in claimants.items()
         }
         self.replicas: dict[str, Replica] = {
-            name: compose(claimants[name], runs=runner, freeze_heap=False)
+            name: Replica(claimants[name], runs=runner, freeze_heap=False)
             for name, runner in self.runners.items()
         }
 
@@ -203,7 +203,7 @@ def test_runs_are_reported_by_the_clock_of_the_database(
         recorder=notes,
         wanted=lambda: False,
     )
-    replica = compose(claimant, runs=runner, freeze_heap=False)
+    replica = Replica(claimant, runs=runner, freeze_heap=False)
     stack.callback(replica.close_history, 5.0)
     stack.callback(runner.join, 5.0)
     stack.callback(replica.join, 5.0)

@@ -11,7 +11,7 @@ import psycopg
 from celery import Celery
 
 from celery_pecker.schedules.engine.stored_sync import StoredSync
-from celery_pecker.schedules.replica.compose import Definitions
+from celery_pecker.schedules.replica.definitions import Definitions
 from celery_pecker.testing.manual import START, ManualClock, ManualPecker
 
 WRITE = """

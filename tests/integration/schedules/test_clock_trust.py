@@ -16,7 +16,7 @@ from dateutil.parser import isoparse
 from celery_pecker.kernel.lease import SKEW, SLACK
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
-from celery_pecker.schedules.replica import Claimant, Replica, compose
+from celery_pecker.schedules.replica import Claimant, Replica
 from celery_pecker.testing import eventually
 
 Begin = Callable[..., Replica]
@@ -46,7 +46,7 @@ def begin(dsn: str, redis_url: str, queue_name: str) -> Iterator[Begin]:
                 **conf,
             )
             settings = Settings.read(app.conf, main=app.main)
-            replica = compose(
+            replica = Replica(
                 Claimant(app, BeatSchedule(app), settings, kind="beat"),
                 freeze_heap=False,
             )

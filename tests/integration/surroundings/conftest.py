@@ -13,7 +13,7 @@ from kombu import Connection
 
 from celery_pecker.kernel.settings import Settings
 from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
-from celery_pecker.schedules.replica import Claimant, Replica, compose
+from celery_pecker.schedules.replica import Claimant, Replica
 from celery_pecker.testing import eventually
 
 DUE: Any = "due_at"
@@ -76,7 +76,7 @@ def begin(queue_name: str) -> Iterator[Begin]:
                 **conf,
             )
             settings = Settings.read(app.conf, main=app.main)
-            replica = compose(
+            replica = Replica(
                 Claimant(app, BeatSchedule(app), settings, kind="beat"),
                 freeze_heap=False,
             )
