@@ -572,7 +572,7 @@ GUARDS = (
     ),
     Guard(
         "outbox: what is run without a broker may have expired",
-        "        return EXPIRED if self._clock.now() > expires else None\n",
+        "        return EXPIRED if wall_clock() > expires else None\n",
         "        return None\n",
         f"{WORKERS}::test_what_expired_or_was_revoked_is_parked",
     ),

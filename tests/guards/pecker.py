@@ -273,7 +273,7 @@ GUARDS = (
     ),
     Guard(
         "pecker: what is due is built before it is claimed",
-        "self._sending.prepare([name for name in names if name not in held])",
+        "self.sending.prepare([name for name in names if name not in held])",
         "set[str]()",
         PREPARE,
     ),

@@ -82,7 +82,7 @@ GUARDS = (
     ),
     Guard(
         "stored: a run that is asked for waits for a rename",
-        '            self._database.run("lock_entries", names=[name])\n',
+        '            self.database.run("lock_entries", names=[name])\n',
         "",
         f"{TESTS}::test_what_is_asked_of_a_name_that_goes_is_refused",
     ),

@@ -98,7 +98,7 @@ GUARDS = (
     ),
     Guard(
         "stored: only allowed tasks",
-        "        check_task(task, self._allow_list)\n",
+        "        check_task(task, self.allow_list)\n",
         "",
         f"{WRITES}::test_only_allowed_tasks_are_stored",
     ),

@@ -15,6 +15,7 @@ is parked at once, and as much of it is held as the prefetch of the parking allo
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from celery_pecker.kernel.clock import Monotonic, monotonic, now
@@ -40,27 +41,25 @@ STANDSTILL = 2.0
 first what the broker sent meanwhile: it may have closed the connection."""
 
 
+@dataclass(eq=False, repr=False)
 class Overflow:
     """Stands behind the hold of one worker; begins anew with each connection.
 
     What it does to the broker is done in the worker's loop, in slices.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        held: HeldTasks,
-        clock: Monotonic = monotonic,
-    ) -> None:
-        self._settings, self._queues = settings, settings.queues
-        self._held = held
-        self._hold = held.hold
-        self._clock = clock
+    settings: Settings
+    held: HeldTasks
+    clock: Monotonic = monotonic
+
+    def __post_init__(self) -> None:
+        self._queues = self.settings.queues
+        self._hold = self.held.hold
         self._consumer: Any = None
         self._broker: Broker | None = None
         self._entry: Any = None
         self._called = False
-        self._looked = clock()
+        self._looked = self.clock()
         self._doubted = False
         """Whether we stood still and the broker has not confirmed since what is
         ours."""
@@ -82,9 +81,9 @@ class Overflow:
         self._drop()
         self._consumer = consumer
         callbacks = Callbacks(parked=self._arrived, kept=self._stays, gone=self._gone)
-        broker = self._broker = broker_of(consumer, self._settings, callbacks)
+        broker = self._broker = broker_of(consumer, self.settings, callbacks)
         self._called = False  # a loop that lost its connection drops its calls
-        self._looked, self._doubted = self._clock(), False
+        self._looked, self._doubted = self.clock(), False
         self._round_at = self._looked + self._period(broker)
         self._entry = consumer.timer.call_repeatedly(WATCH, self._watch)
         self._soon()
@@ -158,7 +157,7 @@ class Overflow:
         broker = self._broker
         if broker is None:
             return True
-        moment = self._clock()
+        moment = self.clock()
         lapse = moment - self._looked
         if lapse > (STANDSTILL if broker.renewal is None else broker.renewal):
             self._doubted = True  # before others see that this was checked
@@ -174,7 +173,7 @@ class Overflow:
             # A connection that was closed meanwhile ends this broker as the loop reads
             self._doubted = lapse > STANDSTILL
         else:
-            self._doubted = not broker.renew(self._ours(self._held))
+            self._doubted = not broker.renew(self._ours(self.held))
         return not self._doubted
 
     # In the worker's loop
@@ -207,7 +206,7 @@ class Overflow:
             self._hand_back(broker, broker.hold_timeout)
 
     def _attend(self, broker: Broker) -> None:
-        broker.attend([name for name in self._settings.limits if self._room(name)])
+        broker.attend([name for name in self.settings.limits if self._room(name)])
 
     def _resume(self, broker: Broker) -> None:
         for queue, database in list(self._paused.items()):
@@ -223,8 +222,8 @@ class Overflow:
         waiting = self._hold.waiting(database)
         return not waiting.count or (
             not self._hold.full
-            and waiting.count * 2 < self._settings.hold_messages
-            and waiting.bytes * 2 < self._settings.hold_bytes
+            and waiting.count * 2 < self.settings.hold_messages
+            and waiting.bytes * 2 < self.settings.hold_bytes
         )
 
     def _park(self, broker: Broker, database: str, waiting: list[Held]) -> None:
@@ -238,14 +237,14 @@ class Overflow:
     def _retry(self) -> None:
         kept, self._kept = self._kept, []
         for one in self._ours(kept):
-            self._held.forget(one)  # it must not be let through while it is on its way
+            self.held.forget(one)  # it must not be let through while it is on its way
             self._add(one)
 
     def _renew(self, broker: Broker) -> None:
-        moment = self._clock()
+        moment = self.clock()
         if not self._round and moment >= self._round_at:
             self._round_at = moment + self._period(broker)
-            self._round = [*self._held, *self._moving.values()]
+            self._round = [*self.held, *self._moving.values()]
         if self._round:
             some, self._round = self._round[-SLICE:], self._round[:-SLICE]
             broker.renew(self._ours(some))
@@ -253,17 +252,17 @@ class Overflow:
             self._soon()
 
     def _hand_back(self, broker: Broker, hold_timeout: float) -> None:
-        moment = self._clock()
+        moment = self.clock()
         if not self._round and moment >= self._round_at:
             self._round_at = moment + self._period(broker)
             late = now().timestamp() - hold_timeout
-            self._round = [one for one in self._held if one.since < late]
+            self._round = [one for one in self.held if one.since < late]
         some, self._round = self._round[:BACK], self._round[BACK:]
         for one in self._ours(some):
             if broker.elastic:
                 broker.hand_back(one)
             else:  # it must not be let through while it is on its way
-                self._held.forget(one)
+                self.held.forget(one)
                 self._add(one)
 
     def _ours(self, held: Iterable[Held]) -> list[Held]:
@@ -275,14 +274,14 @@ class Overflow:
     def _arrived(self, held: Held) -> None:
         self._moving.pop(id(held), None)
         self._parked[held.target.database] += 1
-        self._held.forget(held)
+        self.held.forget(held)
 
     def _stays(self, held: Held) -> None:
         # In the hold, or it would be in the way of others when its database has opened
         if self._moving.pop(id(held), None) is not None:
-            self._held.keep(held)
+            self.held.keep(held)
             self._kept.append(held)
 
     def _gone(self, held: Held) -> None:
         self._moving.pop(id(held), None)
-        self._held.forget(held)
+        self.held.forget(held)

@@ -14,6 +14,7 @@ this process life as its holder, under an epoch later than its last known win.
 import logging
 import uuid
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import chance
@@ -34,15 +35,15 @@ from celery_pecker.schedules.engine.upkeep import Upkeep, UpkeepPace
 from celery_pecker.schedules.history.report import Report
 
 
+@dataclass(eq=False, repr=False)
 class UnansweredClaims:
     """At most one claim is in doubt: none is made before it is resolved."""
 
-    def __init__(
-        self, agenda: Agenda, timekeeper: Timekeeper, holder: uuid.UUID
-    ) -> None:
-        self._agenda = agenda
-        self._timekeeper = timekeeper
-        self._holder = holder
+    agenda: Agenda
+    timekeeper: Timekeeper
+    holder: uuid.UUID
+
+    def __post_init__(self) -> None:
         self._doubt: tuple[list[Entry], int] | None = None
 
     def note(self, entries: Sequence[Entry], sent_us: int) -> None:
@@ -59,22 +60,22 @@ class UnansweredClaims:
         if self._doubt is None:
             return []
         entries, sent_us = self._doubt
-        now_us, rows = self._timekeeper.read([one.name for one in entries])
+        now_us, rows = self.timekeeper.read([one.name for one in entries])
         self._doubt = None
         slots: list[Slot] = []
         for entry in entries:
             row = rows.get(entry.name)
             if row is None:
                 continue
-            epoch, due_us = self._agenda.last_win(entry.name)
+            epoch, due_us = self.agenda.last_win(entry.name)
             won = row.epoch > epoch and row.executed_us != due_us
-            if row.holder == self._holder and won:
+            if row.holder == self.holder and won:
                 win = ClaimedSlot(0, row.executed_us, row.epoch, row.era, 0, row.paused)
-                self._agenda.won(entry.name, win, now_us)
+                self.agenda.won(entry.name, win, now_us)
                 if not row.paused:
                     slots.append(slot_of(entry, win, sent_us))
             else:
-                self._agenda.update({entry.name: row}, now_us)
+                self.agenda.update({entry.name: row}, now_us)
         return slots
 
 
@@ -89,45 +90,38 @@ MOST_ATTEMPTS = 100
 """An at-least-once slot that the broker refuses so often is given up and counted."""
 
 
+@dataclass(eq=False, repr=False)
 class Service:
-    """The scheduler of one replica, without a thread of its own (see loop)."""
+    """The scheduler of one replica, without a thread of its own (see loop).
 
-    def __init__(  # noqa: PLR0913  # its parts
-        self,
-        agenda: Agenda,
-        repository: Repository,
-        timekeeper: Timekeeper,
-        sending: Sending,
-        pending: PendingWrites,
-        gate: Gate,
-        *,
-        pace: UpkeepPace,
-        stored: StoredSync | None = None,
-        held: Callable[[], Collection[str]] = frozenset,
-    ) -> None:
-        """Take the parts, of which `sending` and `stored` have the same timekeeper."""
-        self._agenda = agenda
-        self._repository = repository
-        self._time = timekeeper
-        self._sending = sending
-        self._pending = pending
-        self._gate = gate
-        self._stored = stored
-        self._timeout = pace.timeout
-        self._upkeep = Upkeep(agenda, repository, timekeeper, pace, stored, held)
+    Its parts `sending` and `stored` have the same timekeeper.
+    """
+
+    agenda: Agenda
+    repository: Repository
+    timekeeper: Timekeeper
+    sending: Sending
+    pending: PendingWrites
+    gate: Gate
+    _: KW_ONLY
+    pace: UpkeepPace
+    stored: StoredSync | None = None
+    held: Callable[[], Collection[str]] = frozenset
+
+    def __post_init__(self) -> None:
+        rows = self.agenda, self.repository, self.timekeeper
+        self._upkeep = Upkeep(*rows, self.pace, self.stored, self.held)
         self._requests = RequestedRuns(
-            agenda,
-            repository,
-            timekeeper,
-            sending,
-            pending,
-            every=pace.look_every,
-            timeout=pace.timeout,
-            recall=stored.recall if stored is not None else lambda _: None,
+            *(*rows, self.sending, self.pending),
+            every=self.pace.round_every / 5,  # people wait for them
+            timeout=self.pace.timeout,
+            recall=self.stored.recall if self.stored is not None else lambda _: None,
         )
         self._backoff = Backoff(first=0.1, most=1.0)
         self._failures = 0
-        self._unanswered = UnansweredClaims(agenda, timekeeper, repository.holder)
+        self._unanswered = UnansweredClaims(
+            self.agenda, self.timekeeper, self.repository.holder
+        )
         self.ready = False
         """Whether all entries are read, and the broker has been reached."""
         self._stopping = False
@@ -139,18 +133,18 @@ class Service:
     @property
     def entries(self) -> int:
         """How many entries there are, of code and stored."""
-        return len(self._agenda)
+        return len(self.agenda)
 
     @property
     def unreadable(self) -> int:
         """How many stored schedules cannot be read here."""
-        return 0 if self._stored is None else self._stored.unreadable
+        return 0 if self.stored is None else self.stored.unreadable
 
     def step(self) -> float:
         """Do all that is due now; return the seconds until there is more."""
         if self._upkeep.next is None:
             self._upkeep.begin()
-        self._sending.expire(self._time.now_us())
+        self.sending.expire(self.timekeeper.now_us())
         self._settle()
         deliverable = self._deliverable()
         if deliverable:
@@ -158,8 +152,8 @@ class Service:
             self._fire_all()
         else:
             self._failures += 1
-        if self._stored is not None and self._stored.due:
-            self._stored.step()
+        if self.stored is not None and self.stored.due:
+            self.stored.step()
         if self._requests.due:
             self._answer(deliverable=deliverable)
         if self._upkeep.due:
@@ -172,19 +166,19 @@ class Service:
         A replica that cannot reach the broker claims nothing: the slots are left to
         those that can, or to the misfire policy once the broker is back.
         """
-        if not self._sending.reachable():
+        if not self.sending.reachable():
             return False
-        loaded = self._stored is None or self._stored.loaded
+        loaded = self.stored is None or self.stored.loaded
         if not self.ready and loaded:
             self.ready = True
-            holder = self._repository.holder
+            holder = self.repository.holder
             logger.info("pecker: ready, %d entries, holder %s", self.entries, holder)
-        self._sending.retry(self._time.now_us())
-        self._pending.report()
-        return not self._sending.waiting
+        self.sending.retry(self.timekeeper.now_us())
+        self.pending.report()
+        return not self.sending.waiting
 
     def _fire_all(self) -> None:
-        due = self._agenda.due(self._time.now_us())
+        due = self.agenda.due(self.timekeeper.now_us())
         for start in range(0, len(due), CHUNK):
             try:
                 if self._stopping:
@@ -194,65 +188,69 @@ class Service:
             except BaseException:
                 # Whatever it was: an entry off the agenda would never wake again.
                 for entry in due[start:]:
-                    self._agenda.wake_at(entry.name, self._time.now_us())
+                    self.agenda.wake_at(entry.name, self.timekeeper.now_us())
                 raise
 
     def _fire(self, chunk: list[Entry], due: int) -> None:
         """Claim what is due and not held back, publish what was won."""
         names = [entry.name for entry in chunk]
-        held = held_by(self._gate, names)
-        unready = self._sending.prepare([name for name in names if name not in held])
+        held = held_by(self.gate, names)
+        unready = self.sending.prepare([name for name in names if name not in held])
         if unready is None:
             for name in names:
-                self._agenda.wake_at(name, self._time.now_us())
+                self.agenda.wake_at(name, self.timekeeper.now_us())
             return
-        now_us = self._time.now_us()
+        now_us = self.timekeeper.now_us()
         requests: Requests = []
         for entry in chunk:
-            if entry.name in unready or not self._agenda.current(entry):
+            if entry.name in unready or not self.agenda.current(entry):
                 continue  # edited or removed meanwhile: it is planned anew, or gone
             if entry.name in held:
-                slot = self._agenda.following(entry.name, now_us)
-                self._pending.held(entry.name, slot, now_us)
+                slot = self.agenda.following(entry.name, now_us)
+                self.pending.held(entry.name, slot, now_us)
                 pause_us = min((entry.period_us or SECOND) // 10, SECOND)
-                self._agenda.wake_at(entry.name, now_us + pause_us)
+                self.agenda.wake_at(entry.name, now_us + pause_us)
                 continue
             one = claims.claim_request(
                 entry,
-                seen_us=self._agenda.last_us(entry.name),
-                ahead_us=self._agenda.ahead_us(entry.name),
+                seen_us=self.agenda.last_us(entry.name),
+                ahead_us=self.agenda.ahead_us(entry.name),
                 now_us=now_us,
             )
             if isinstance(one, ClaimRequest):
                 requests.append(one)
             else:
-                self._agenda.wake_at(entry.name, one)
+                self.agenda.wake_at(entry.name, one)
         if not requests:
             return
-        sent = self._time.now()
+        sent = self.timekeeper.now()
         now_us, taken = self._claim(requests, sent)
-        claimed = self._time.now()
-        slots, unknown = self._sort(requests, taken, self._time.at_us(sent), now_us)
-        before = self._pending.missed
-        published = self._sending.send(slots, self._time.now_us(), prepared=True)
-        missed = self._pending.missed - before
+        claimed = self.timekeeper.now()
+        slots, unknown = self._sort(
+            requests, taken, self.timekeeper.at_us(sent), now_us
+        )
+        before = self.pending.missed
+        published = self.sending.send(slots, self.timekeeper.now_us(), prepared=True)
+        missed = self.pending.missed - before
         # Nothing may come between claim and publish; the rest has time now.
-        self._time.handle_clock_step()
-        self._pending.woke(due, requests, taken, (published, missed), (sent, claimed))
+        self.timekeeper.handle_clock_step()
+        self.pending.woke(due, requests, taken, (published, missed), (sent, claimed))
         if unknown:
-            self._time.refresh(unknown)
+            self.timekeeper.refresh(unknown)
 
     def _claim(self, requests: Requests, sent: float) -> tuple[int, list[ClaimedSlot]]:
         try:
-            now_us, taken = self._repository.claim(
-                requests, until_us=self._time.at_us(sent + self._timeout)
+            now_us, taken = self.repository.claim(
+                requests, until_us=self.timekeeper.at_us(sent + self.pace.timeout)
             )
         except DatabaseUnavailable:
-            self._unanswered.note([r.entry for r in requests], self._time.at_us(sent))
+            self._unanswered.note(
+                [r.entry for r in requests], self.timekeeper.at_us(sent)
+            )
             raise
         if now_us is not None:
-            self._time.observe(now_us, sent=sent)
-        return now_us or self._time.now_us(), taken
+            self.timekeeper.observe(now_us, sent=sent)
+        return now_us or self.timekeeper.now_us(), taken
 
     def _sort(
         self, requests: Requests, taken: list[ClaimedSlot], sent_us: int, now_us: int
@@ -264,28 +262,28 @@ class Service:
         for nth, one in enumerate(requests):
             entry, win = one.entry, won.get(nth)
             if win is None:
-                if self._agenda.lost(entry.name, now_us):
+                if self.agenda.lost(entry.name, now_us):
                     unknown.append(entry.name)
                 continue
-            self._agenda.won(entry.name, win, now_us)
+            self.agenda.won(entry.name, win, now_us)
             runs = misfire.runs(entry.policy, win.due_us, now_us)
             which = paused if win.paused else slots if runs else refused
             which.append(claims.slot_of(entry, win, sent_us))
         if refused:
-            self._sending.refuse(refused, "found after their grace or deadline")
+            self.sending.refuse(refused, "found after their grace or deadline")
         if paused:
-            self._pending.note(paused, Report.PAUSED)
+            self.pending.note(paused, Report.PAUSED)
         return slots, unknown
 
     def _settle(self) -> None:
         """Write what is still owed to the table: doubts, misses, confirmations."""
-        self._pending.report()
+        self.pending.report()
         slots = self._unanswered.resolve()
         if slots:
             logger.info("pecker: %d slots won by a claim without answer", len(slots))
-            self._sending.send(slots, self._time.now_us())
-            self._pending.report()
-        self._pending.write()
+            self.sending.send(slots, self.timekeeper.now_us())
+            self.pending.report()
+        self.pending.write()
 
     def _answer(self, *, deliverable: bool) -> None:
         """Send what people asked for."""
@@ -296,21 +294,21 @@ class Service:
             self._settle()
 
     def _round(self, *, deliverable: bool) -> None:
-        sent = self._time.now()
+        sent = self.timekeeper.now()
         orphans = self._upkeep.step(reclaim=deliverable)
         if orphans:
             logger.warning("pecker: %d unconfirmed slots are sent again", len(orphans))
-            now_us, sent_us = self._time.now_us(), self._time.at_us(sent)
+            now_us, sent_us = self.timekeeper.now_us(), self.timekeeper.at_us(sent)
             slots: list[Slot] = []
             over: list[Slot] = []
             for one in orphans:
-                slot = claims.orphan_slot(self._agenda.entry(one.name), one, sent_us)
+                slot = claims.orphan_slot(self.agenda.entry(one.name), one, sent_us)
                 tired = one.attempt > MOST_ATTEMPTS
                 runs = not tired and claims.still_runs(slot, now_us)
                 (slots if runs else over).append(slot)
             why = f"their grace is over, or they were refused {MOST_ATTEMPTS} times"
-            self._sending.refuse(over, why)
-            self._sending.send(slots, self._time.now_us())
+            self.sending.refuse(over, why)
+            self.sending.send(slots, self.timekeeper.now_us())
             self._settle()
         self._upkeep.refresh_tables()
 
@@ -319,23 +317,23 @@ class Service:
         within = min(idle - PREPARE_MARGIN, PREPARE_TIMEOUT)
         if within <= 0:
             return idle
-        begun = self._time.now()
-        if self._sending.prepare_more(within=within):
+        begun = self.timekeeper.now()
+        if self.sending.prepare_more(within=within):
             return 0.0
-        return max(idle - (self._time.now() - begun), 0.0)
+        return max(idle - (self.timekeeper.now() - begun), 0.0)
 
     def _pause(self) -> float:
-        now = self._time.now()
+        now = self.timekeeper.now()
         until = self._upkeep.next or now
-        if self._failures or self._sending.waiting:
+        if self._failures or self.sending.waiting:
             attempt = max(1, self._failures)
             until = min(until, now + self._backoff.seconds(attempt, chance()))
         else:
-            wake_us = self._agenda.next_wake_us()
+            wake_us = self.agenda.next_wake_us()
             if wake_us is not None:
-                until = min(until, self._time.until(wake_us))
+                until = min(until, self.timekeeper.until(wake_us))
             until = min(until, self._requests.next)
-        if self._stored is not None:
-            until = min(until, self._stored.next)
-        self._pending.idle(until)
+        if self.stored is not None:
+            until = min(until, self.stored.next)
+        self.pending.idle(until)
         return max(until - now, 0.0)

@@ -47,11 +47,6 @@ class UpkeepPace:
     follow_every: float = 0.5
     """Between looks for edits: half of the second within which one acts."""
 
-    @property
-    def look_every(self) -> float:
-        """Between looks for runs that people ask for: they wait for them."""
-        return self.round_every / 5
-
 
 @dataclass(slots=True)
 class Upkeep:

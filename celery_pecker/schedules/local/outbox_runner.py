@@ -9,10 +9,11 @@ import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC
 from typing import Any, NamedTuple
 
-from celery import Celery, states
+from celery import states
 from celery.utils.time import maybe_iso8601
 from celery.worker.state import revoked
 from kombu.compression import decompress
@@ -21,7 +22,8 @@ from kombu.serialization import loads, prepare_accept_content
 from kombu.utils.json import loads as loads_json
 
 from celery_pecker.brokers.stored_message import Message
-from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.kernel.clock import monotonic
+from celery_pecker.kernel.clock import now as wall_clock
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.errors import DatabaseUnavailable
 from celery_pecker.kernel.lease import SLACK
@@ -56,44 +58,33 @@ class RunOrder(NamedTuple):
         return self.started.begun.id, self.started.begun.epoch
 
 
+@dataclass(eq=False, repr=False)
 class OutboxRunner:
     """Takes rows of one outbox and runs them."""
 
-    def __init__(  # noqa: PLR0913  # all but the first three have a default
-        self,
-        app: Celery,
-        service: RunService,
-        settings: Settings,
-        *,
-        hostname: str = "local@localhost",
-        pool_kind: str = "threads",
-        clock: Clock = SYSTEM,
-        name: str = "default",
-    ) -> None:
-        self._app: Any = app
-        self._service = service
-        self._hostname = hostname
-        self._kind = "gevent" if pool_kind == "gevent" else "threads"
-        self._clock = clock
-        self._database = Database.of(settings, role="outbox")
-        self._rows = service.rows(self._database)
+    app: Any
+    service: RunService
+    settings: Settings
+    _: KW_ONLY
+    hostname: str = "local@localhost"
+    pool_kind: str = "threads"
+    name: str = "default"
+
+    def __post_init__(self) -> None:
+        self._kind = "gevent" if self.pool_kind == "gevent" else "threads"
+        self._database = Database.of(self.settings, role="outbox")
+        self._rows = self.service.rows(self._database)
         self._load = Load()
-        self._pace = PollPace(Load(threads=0), clock.monotonic())
+        self._pace = PollPace(Load(threads=0), monotonic())
         self._look_at = float("-inf")
         self._turn = 0
         self._lock = threading.Lock()
         self._open: dict[tuple[int, int], RunOrder] = {}
         self._complained: set[tuple[int, int]] = set()
         self._counts: Counter[str] = Counter()
-        self._threads: Threads[RunOrder] = Threads(
-            MAX_THREADS, self._run, name=f"pecker-outbox-{name}"
-        )
-        self._loop = Loop(
-            self._step,
-            name=f"pecker-outbox-{name}",
-            clock=clock,
-            leave=self._database.close,
-        )
+        name = f"pecker-outbox-{self.name}"
+        self._threads: Threads[RunOrder] = Threads(MAX_THREADS, self._run, name=name)
+        self._loop = Loop(self._step, name=name, leave=self._database.close)
         self._tasks()  # what cannot be is refused before the start
 
     def start(self) -> None:
@@ -107,10 +98,10 @@ class OutboxRunner:
 
     def join(self, seconds: float) -> bool:
         """Wait for the loop and for runs; return whether all have ended."""
-        end = self._clock.monotonic() + seconds
+        end = monotonic() + seconds
         left = self._loop.join(seconds)
-        remaining = max(end - self._clock.monotonic(), 0.0)
-        return self._threads.join(remaining, self._clock.monotonic) and left
+        remaining = max(end - monotonic(), 0.0)
+        return self._threads.join(remaining, monotonic) and left
 
     @property
     def busy(self) -> int:
@@ -130,7 +121,7 @@ class OutboxRunner:
     # On the loop's thread
 
     def _step(self) -> float:
-        now = self._clock.monotonic()
+        now = monotonic()
         if now >= self._look_at:
             self._look()
             self._look_at = now + LOOK_INTERVAL
@@ -139,8 +130,8 @@ class OutboxRunner:
         if free and not self._loop.stopping:
             self._take(free)
         with self._lock:
-            wait = self._pace.wait(self._clock.monotonic())
-        left = self._look_at - self._clock.monotonic()
+            wait = self._pace.wait(monotonic())
+        left = self._look_at - monotonic()
         return max(left if wait is None else min(wait, left), 0.0)
 
     def _look(self) -> None:
@@ -149,7 +140,7 @@ class OutboxRunner:
         if load != self._load:
             logger.info("pecker: recorded tasks are run under another load: %s", load)
         self._load = load
-        now = self._clock.monotonic()
+        now = monotonic()
         with self._lock:
             self._pace.change(load, now)
             late = [one for one in self._open.values() if one.started.held < now]
@@ -170,7 +161,7 @@ class OutboxRunner:
         turns.rotate(-self._turn)
         names = [name for name in turns if self._load.wants(name)]
         self._turn += 1
-        sent = self._clock.monotonic()
+        sent = monotonic()
         taken = self._rows.take([(name, known[name]) for name in names], free)
         for row, task in taken.parked:
             logger.error(
@@ -180,8 +171,8 @@ class OutboxRunner:
             )
         orders = [
             RunOrder(
-                self._app.tasks[begun.task],
-                self._service.started(begun, known[begun.task], sent, self._kind),
+                self.app.tasks[begun.task],
+                self.service.started(begun, known[begun.task], sent, self._kind),
             )
             for begun in taken.begun
         ]
@@ -195,8 +186,8 @@ class OutboxRunner:
     def _tasks(self) -> Mapping[str, Options]:
         """Return the tasks that this worker has: rows of others are left to others."""
         return {
-            name: options.read(task, attempts=self._service.attempts)
-            for name, task in self._app.tasks.items()
+            name: options.read(task, attempts=self.service.attempts)
+            for name, task in self.app.tasks.items()
             if not name.startswith("celery.")
         }
 
@@ -213,7 +204,7 @@ class OutboxRunner:
                 *(order.task.name, order.started.begun.id, error),
             )
         finally:
-            now = self._clock.monotonic()
+            now = monotonic()
             with self._lock:
                 self._pace.ended(now, well=well)
                 self._open.pop(order.key, None)
@@ -223,28 +214,28 @@ class OutboxRunner:
 
     def _ran(self, order: RunOrder) -> bool:
         task, started = order
-        self._app.set_current()
-        stored = self._service.read(started.begun)
+        self.app.set_current()
+        stored = self.service.read(started.begun)
         if stored is None:
             return True
         try:
             args, kwargs, request = self._opened(stored)
         except UNREADABLE as error:
-            self._service.fail(started, f"cannot be read: {error!r}", park=True)
+            self.service.fail(started, f"cannot be read: {error!r}", park=True)
             logger.exception(
                 "pecker: the recorded task %s (row %d) is parked: it cannot be read",
                 *(task.name, started.begun.id),
             )
             return False
         if (why := self._unwanted(request)) is not None:
-            if self._service.fail(started, why, park=True):
+            if self.service.fail(started, why, park=True):
                 logger.warning(
                     "pecker: the recorded task %s (row %d) is parked: %s",
                     *(task.name, started.begun.id, why),
                 )
             return False
-        request[HEADER] = (self._service, started)
-        ended = tracer.run(self._app, task, request, args, kwargs)
+        request[HEADER] = (self.service, started)
+        ended = tracer.run(self.app, task, request, args, kwargs)
         return ended.state in {states.SUCCESS, states.IGNORED}
 
     def _unwanted(self, request: Mapping[str, Any]) -> str | None:
@@ -255,7 +246,7 @@ class OutboxRunner:
         if expires is None:
             return None
         expires = expires if expires.tzinfo else expires.replace(tzinfo=UTC)
-        return EXPIRED if self._clock.now() > expires else None
+        return EXPIRED if wall_clock() > expires else None
 
     def _opened(
         self, stored: Message
@@ -265,14 +256,14 @@ class OutboxRunner:
         body: Any = stored.body
         if headers.get("compression"):
             body = decompress(body, headers["compression"])
-        accept = prepare_accept_content(self._app.conf.accept_content)
+        accept = prepare_accept_content(self.app.conf.accept_content)
         args, kwargs, embed = loads(
             body, stored.content_type, stored.content_encoding, accept=accept
         )
         request = tracer.request_of(
             {**headers, **(embed or {})},
             stored.task_id,
-            self._hostname,
+            self.hostname,
             exchange=stored.exchange,
             routing_key=stored.routing_key,
             priority=stored.priority,

@@ -11,9 +11,10 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from celery import Celery, states
+from celery import states
 from celery.beat import ScheduleEntry
 
 from celery_pecker import deadline, signals
@@ -95,6 +96,7 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
 """Events of a run's end; a run that ignored itself has none."""
 
 
+@dataclass(eq=False, repr=False)
 class LocalRunner:
     """The way out of slots that run where they were won.
 
@@ -102,27 +104,21 @@ class LocalRunner:
     A gate as well: entries that still run here are left to other workers.
     """
 
-    def __init__(  # noqa: PLR0913  # all but the first have a default
-        self,
-        app: Celery,
-        *,
-        now_us: Callable[[], int],
-        hostname: str = "",
-        threads: int = 8,
-        recorder: Historian | None = None,
-        schema: str = "public",
-        clock: Clock = SYSTEM,
-        pool_kind: str = "threads",
-        wanted: Callable[[], bool] = lambda: True,
-    ) -> None:
-        """Run nothing yet; ``now_us`` is asked for the database's time, for reports."""
-        self._app: Any = app
-        self._now_us = now_us
-        self._hostname = hostname or "local@localhost"
-        self._recorder = recorder or NoHistory()
-        self._schema = schema
-        self._clock = clock
-        self._kind = "gevent" if pool_kind == "gevent" else "threads"
+    app: Any
+    _: KW_ONLY
+    now_us: Callable[[], int]
+    """The database's time, for reports."""
+    hostname: str = "local@localhost"
+    threads: int = 8
+    recorder: Historian | None = None
+    schema: str = "public"
+    clock: Clock = SYSTEM
+    pool_kind: str = "threads"
+    wanted: Callable[[], bool] = lambda: True
+
+    def __post_init__(self) -> None:
+        self._recorder = self.recorder or NoHistory()
+        self._kind = "gevent" if self.pool_kind == "gevent" else "threads"
         self._ready: dict[str, Ready] = {}
         self._lock = threading.Lock()
         self._open: dict[str, SlotOrder] = {}
@@ -132,12 +128,14 @@ class LocalRunner:
         self._missed: Counter[str] = Counter()
         self._counts: Counter[str] = Counter()
         self._stopping = False
-        self._unclaimed = UnclaimedLog(clock)
+        self._unclaimed = UnclaimedLog(self.clock)
         self._threads: Threads[SlotOrder] = Threads(
-            threads, self._run, name="pecker-run"
+            self.threads, self._run, name="pecker-run"
         )
-        self._most = threads + DEEPEST
-        self.events = EventSender(app, self._hostname, wanted=wanted, clock=clock)
+        self._most = self.threads + DEEPEST
+        self.events = EventSender(
+            self.app, self.hostname, wanted=self.wanted, clock=self.clock
+        )
 
     # What the scheduler asks
 
@@ -147,7 +145,7 @@ class LocalRunner:
         Raises:
             Misconfigured: it cannot run here.
         """
-        ready = make_ready(entry, self._app.tasks)
+        ready = make_ready(entry, self.app.tasks)
         self._ready[ready.name] = ready
 
     def forget(self, name: str) -> None:
@@ -190,9 +188,9 @@ class LocalRunner:
             KeyError: an entry that was never prepared; nothing was started.
         """
         del token  # nothing is ever handed over twice
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         orders = [
-            order_of(self._ready[one.name], one, now, within, schema=self._schema)
+            order_of(self._ready[one.name], one, now, within, schema=self.schema)
             for one in batch
         ]
         refused: dict[str, str] = {}
@@ -248,16 +246,16 @@ class LocalRunner:
 
     def join(self, seconds: float) -> bool:
         """Wait for runs that go and events that wait; return whether all have ended."""
-        end = self._clock.monotonic() + seconds
-        done = self._threads.join(seconds, self._clock.monotonic)
+        end = self.clock.monotonic() + seconds
+        done = self._threads.join(seconds, self.clock.monotonic)
         self.events.stop()
-        return self.events.join(max(end - self._clock.monotonic(), 0.0)) and done
+        return self.events.join(max(end - self.clock.monotonic(), 0.0)) and done
 
     # One slot
 
     def _waited(self) -> float:
         """Return the seconds of the run that has waited longest for a thread."""
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         return now - next(iter(self._queue.values()), now)
 
     def _take(self, order: SlotOrder) -> str | None:
@@ -275,7 +273,7 @@ class LocalRunner:
             return None
 
     def _run(self, order: SlotOrder) -> None:
-        began = self._clock.monotonic()
+        began = self.clock.monotonic()
         with self._lock:
             del self._queue[order.name]
         try:
@@ -294,7 +292,7 @@ class LocalRunner:
                 self._open.pop(order.name, None)
 
     def _start(self, order: SlotOrder, began: float) -> None:
-        self._app.set_current()
+        self.app.set_current()
         args, kwargs = order.ready.arguments()
         with running(order.run), self._bounded(order):
             # Nothing slow comes after this question: a process that was frozen until
@@ -306,7 +304,7 @@ class LocalRunner:
             self._count("started")
             self.events.send("task-started", order.ready.task, uuid=order.task_id)
             ended = tracer.run(
-                *(self._app, order.ready.task, order.request(self._hostname)),
+                *(self.app, order.ready.task, order.request(self.hostname)),
                 *(args, kwargs),
             )
         self._end(order, ended, began)
@@ -321,7 +319,7 @@ class LocalRunner:
             yield
 
     def _end(self, order: SlotOrder, ended: tracer.Ended, began: float) -> None:
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         over = order.ends is not None and now >= order.ends
         if over or isinstance(ended.error, deadline.DeadlineExceeded):
             report = Report.OVERRUN
@@ -374,7 +372,7 @@ class LocalRunner:
         error: str = "",
         took: float | None = None,
     ) -> None:
-        run, now_us = order.run, self._now_us()
+        run, now_us = order.run, self.now_us()
         spent = None if took is None else spent_by(now_us, took, run.epoch)
         self._recorder.note(
             run.name, run.due_us, run.era, run.epoch, now_us, report, error, spent

@@ -6,7 +6,7 @@ Reports of processes, put together into slots. Pure.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from types import SimpleNamespace
 from typing import Any
 
@@ -178,22 +178,19 @@ SEEN = 20.0
 """Seconds after which a replica that announced itself every five is no longer there."""
 
 
+@dataclass(eq=False, repr=False)
 class Overview:
     """What the tables say, over one connection: of one thread at a time."""
 
-    def __init__(
-        self,
-        database: Database,
-    ) -> None:
-        self._database = database
+    database: Database
 
     def close(self) -> None:
         """Drop the connection."""
-        self._database.close()
+        self.database.close()
 
     def abandon(self) -> None:
         """Drop the connection in a fork of its owner."""
-        self._database.abandon()
+        self.database.abandon()
 
     def page(
         self,
@@ -209,7 +206,7 @@ class Overview:
         if order not in ORDERS:
             message = f"order is {order!r}; allowed are {', '.join(ORDERS)}"
             raise ValueError(message)
-        rows = self._database.read(
+        rows = self.database.read(
             SimpleNamespace,
             "list_entries",
             search=search.replace("\0", ""),
@@ -230,7 +227,7 @@ class Overview:
         """Return an entry and its last slots; None if no entry has that name."""
         if not _storable(name):
             return None
-        rows = self._database.read(SimpleNamespace, "read_entry", name=name, term=SEEN)
+        rows = self.database.read(SimpleNamespace, "read_entry", name=name, term=SEEN)
         if not rows:
             return None
         row, now_us = rows[0], rows[0].now_us
@@ -244,7 +241,7 @@ class Overview:
             holder_seen_us=row.seen_us,
             slots=slots,
             fence=fence_of(row),
-            pending=[*self._database.read(PendingRow, "read_pending", name=name)],
+            pending=[*self.database.read(PendingRow, "read_pending", name=name)],
         )
 
     def _slots(self, name: str, limit: int) -> list[SlotRow]:
@@ -254,7 +251,7 @@ class Overview:
         replica ended, a worker reported once) holds fewer than 60.
         """
         most = limit // 10 + 20
-        rows = self._database.read(
+        rows = self.database.read(
             SimpleNamespace, "read_reports", name=name, limit=most
         )
         return slots(rows, limit)
@@ -270,17 +267,17 @@ class Overview:
 
     def outcomes(self, names: Sequence[str]) -> dict[str, EntryOutcomes]:
         """Return how the runs of entries ended; only of those that have a report."""
-        return dict(self._database.read(outcomes_of, "read_outcomes", names=[*names]))
+        return dict(self.database.read(outcomes_of, "read_outcomes", names=[*names]))
 
     def failing(self, limit: int = 10) -> dict[str, EntryOutcomes]:
         """Return some that fail or are unreported, those that are not sent first."""
-        names = self._database.column("list_failing", limit=limit)
+        names = self.database.column("list_failing", limit=limit)
         outcomes = self.outcomes(names)
         return {name: outcomes[name] for name in names if name in outcomes}
 
     def replicas(self) -> list[ReplicaRow]:
         """Return every process life seen within a day, the last seen first."""
-        return [*self._database.read(ReplicaRow, "list_replicas", term=SEEN)]
+        return [*self.database.read(ReplicaRow, "list_replicas", term=SEEN)]
 
     def locks(
         self, table: str = "pecker_tasks", locker: str | None = None
@@ -294,17 +291,17 @@ class Overview:
         harmless = ["AccessShareLock"]
         if locker is not None:
             harmless += ["RowShareLock", "RowExclusiveLock"]
-        return self._database.read(
+        return self.database.read(
             LockingSession,
             "examine_locks",
-            tasks=render(f"{{schema}}.{table}", self._database.schema),
+            tasks=render(f"{{schema}}.{table}", self.database.schema),
             harmless=harmless,
             locker=locker,
         )
 
     def totals(self, *, overdue_after: float = OVERDUE_TIMEOUT) -> Totals:
         """Return the figures of all entries at once."""
-        [totals] = self._database.read(
+        [totals] = self.database.read(
             totals_of,
             "count_entries",
             overdue_after=overdue_after,
@@ -334,9 +331,9 @@ class Overview:
 
         What is read in one statement is as it was before the edit that it waits for.
         """
-        with self._database.transaction():
-            self._database.run("lock_entries", names=[name])
-            return self._database.run(label, name=name, **params)
+        with self.database.transaction():
+            self.database.run("lock_entries", names=[name])
+            return self.database.run(label, name=name, **params)
 
     def request_run(self, name: str, by: str) -> int:
         """Ask for a run now; return its slot.

@@ -9,7 +9,7 @@ from celery import Celery
 from kombu.utils.imports import symbol_by_name
 
 from celery_pecker.kernel import user_code
-from celery_pecker.kernel.clock import SYSTEM, Clock
+from celery_pecker.kernel.clock import monotonic
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.gate import ALLOWED, Gate, OpenGate, held_by, is_answer
 from celery_pecker.kernel.settings import Settings
@@ -28,23 +28,20 @@ class RecordingGate:
     It remembers what the user's held back lately, for alarms on another thread.
     """
 
-    def __init__(
-        self, gate: Gate, runs: LocalRunner | None = None, *, clock: Clock = SYSTEM
-    ) -> None:
+    def __init__(self, gate: Gate, runs: LocalRunner | None = None) -> None:
         self._gate = gate
         self._runs = runs
-        self._clock = clock
         self._at: dict[str, float] = {}
 
     def held(self, names: Sequence[str]) -> set[str]:
         """Return what either holds back now."""
         held = held_by(self._gate, names)
-        self._at.update(dict.fromkeys(held, self._clock.monotonic()))
+        self._at.update(dict.fromkeys(held, monotonic()))
         return held if self._runs is None else {*held, *self._runs.held(names)}
 
     def recent(self) -> set[str]:
         """Return what it held back within the last seconds."""
-        since = self._clock.monotonic() - HELD_FOR
+        since = monotonic() - HELD_FOR
         return {name for name, at in [*self._at.items()] if at >= since}
 
 

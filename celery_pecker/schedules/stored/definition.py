@@ -4,6 +4,7 @@ Nothing here asks a server: what can be wrong with a definition is refused befor
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -34,19 +35,17 @@ FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 DURATIONS = ("timeout", "grace")
 
 
+@dataclass(eq=False, repr=False)
 class Validator:
     """Checks definitions, and the arguments of `set` and the like, for one app."""
 
-    def __init__(
-        self, app: Any, timings: Timings, allow_list: Sequence[str] | None
-    ) -> None:
-        self._app = app
-        self._timings = timings
-        self._allow_list = allow_list
+    app: Any
+    timings: Timings
+    allow_list: Sequence[str] | None
 
     def allowed(self, task: str) -> bool:
         """Return whether a stored schedule may run the task."""
-        return allowed(task, self._allow_list)
+        return allowed(task, self.allow_list)
 
     def check(  # noqa: PLR0913  # all options of a schedule
         self,
@@ -87,7 +86,7 @@ class Validator:
         listed = checked_json("args", listed, list)
         named = checked_json("kwargs", {} if kwargs is None else kwargs, dict)
         chosen = _options(options)
-        check_options(chosen, self._allow_list, (listed, named))
+        check_options(chosen, self.allow_list, (listed, named))
         definition = Definition(
             name=name,
             task=task,
@@ -102,7 +101,7 @@ class Validator:
             once=once,
         )
         once_at = LAST if once and "once" not in document else None
-        self._timings.entry(definition, once_at)
+        self.timings.entry(definition, once_at)
         return definition
 
     def instant(self, field: str, value: Any) -> datetime | None:
@@ -113,7 +112,7 @@ class Validator:
         """
         if value is None:
             return None
-        moment = moment_of(value, self._app.timezone)
+        moment = moment_of(value, self.app.timezone)
         try:
             moment = moment and moment.astimezone(UTC)
         except OverflowError:
@@ -128,9 +127,9 @@ class Validator:
 
     def code(self) -> Mapping[str, Any]:
         """Return the entries that this app's ``beat_schedule`` declares."""
-        load_app(self._app)
-        add_entries(self._app)
-        entries: Mapping[str, Any] = self._app.conf.beat_schedule
+        load_app(self.app)
+        add_entries(self.app)
+        entries: Mapping[str, Any] = self.app.conf.beat_schedule
         return entries
 
     def one(self, fields: dict[str, Any]) -> tuple[Definition, Edit]:
@@ -191,7 +190,7 @@ class Validator:
     def _check_task(self, task: object) -> None:
         if not isinstance(task, str) or not storable(task):
             refuse("task", task, "the name of a task, 1 to 1000 bytes without NUL")
-        check_task(task, self._allow_list)
+        check_task(task, self.allow_list)
 
 
 def _options(options: Any) -> dict[str, Any]:
