@@ -268,23 +268,18 @@ class Store(Protocol):
 
     def check(self) -> None:
         """Check that it can be used; raise Misconfigured if it never can."""
-        ...
 
     def exchange(self, report: Report) -> ExchangeAnswer:
         """Count the report; return what is known of its databases."""
-        ...
 
     def look(self) -> Mapping[str, View]:
         """Return all that is known, by database; nothing is changed."""
-        ...
 
     def elect(self, database: str, holder: str, seconds: float) -> bool:
         """Return whether `holder` is the watcher of the database now."""
-        ...
 
     def lower(self, database: str, factor: float, why: str, seconds: float) -> None:
         """Put so much of the limit in force, for so long."""
-        ...
 
     def adjust(self, database: str, factor: float, why: str, seconds: float) -> None:
         """Set the limit to so many times what the settings say, for so long.
@@ -292,16 +287,12 @@ class Store(Protocol):
         A person's word, beside the second signal's. It ends by itself; 0 seconds end
         it at once.
         """
-        ...
 
     def recall(self, database: str) -> str:
         """Return what was kept last of what tasks cost; empty: nothing."""
-        ...
 
     def keep(self, database: str, text: str, seconds: float) -> None:
         """Keep what tasks cost, for so long."""
-        ...
 
     def close(self) -> None:
         """Close the connections."""
-        ...

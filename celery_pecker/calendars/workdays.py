@@ -21,7 +21,6 @@ class WorkingDays(Protocol):
 
     def is_working_day(self, day: date, /) -> bool:
         """Return whether people work on a day."""
-        ...
 
 
 Calendar = str | WorkingDays

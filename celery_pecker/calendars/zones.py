@@ -30,11 +30,9 @@ class LocalRule(Protocol):
     @property
     def hourly(self) -> bool:
         """Whether it goes by hours or less, on and on: both passes of an hour count."""
-        ...
 
     def first(self, local: datetime) -> datetime | None:
         """Return the first local time not before another; None: there is none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,6 @@ class Interrupter(Protocol):
 
     def changed(self, budget: Budget | None) -> None:
         """Put another deadline in force from here on."""
-        ...
 
 
 current: ContextVar[Interrupter | None] = ContextVar(

@@ -23,11 +23,9 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Return seconds that only go forward; comparable within one process."""
-        ...
 
     def now(self) -> datetime:
         """Return the host's wall clock, aware, UTC."""
-        ...
 
 
 class SystemClock:

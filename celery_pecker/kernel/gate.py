@@ -20,7 +20,6 @@ class Gate(Protocol):
 
         Their slots stay where they are and follow the entry's misfire policy.
         """
-        ...
 
 
 class OpenGate:

@@ -188,11 +188,9 @@ class Stored(Protocol):
 
     def read(self, request: Any) -> Any:
         """Return the message's reference to its row; None: it is none of these."""
-        ...
 
     def run(self, task: Any, row: Any, call: Call, bounded: Bounded) -> Any:
         """Run it, or not."""
-        ...
 
 
 def install(

@@ -38,7 +38,6 @@ class StepWriter(Protocol):
     @property
     def due(self) -> float:
         """The monotonic moment from which on a shard is to write its cursor."""
-        ...
 
     def write(self, step: Step) -> Stop | None:
         """Take what a shard has come to; return why it is to stop, or None.
@@ -46,7 +45,6 @@ class StepWriter(Protocol):
         That of a running shard is written when this returns; that of an ended one
         may stay here until the next write.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

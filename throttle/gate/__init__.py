@@ -41,11 +41,9 @@ class SnapshotSource(Protocol):
     @property
     def snapshot(self) -> Snapshot:
         """Return the last answer."""
-        ...
 
     def wait(self, timeout: float) -> bool:
         """Wait for the first answer."""
-        ...
 
 
 @dataclass(slots=True)

@@ -22,7 +22,6 @@ class Watch(Protocol):
 
     def due(self) -> float | None:
         """End the process: nothing else has helped."""
-        ...
 
 
 class Watchdog:

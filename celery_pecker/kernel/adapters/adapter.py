@@ -67,12 +67,10 @@ class Adapter(Protocol):
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open, failed or not."""
-        ...
 
     @property
     def database_key(self) -> object:
         """Which database it is: hashable, the same for each connection to it."""
-        ...
 
     def require(self) -> None:
         """Refuse to go on without a transaction that can be joined.
@@ -82,11 +80,9 @@ class Adapter(Protocol):
             TransactionAborted: a statement before has failed.
             NotRecorded: it is closed, or not PostgreSQL.
         """
-        ...
 
     def run(self, statement: Statement) -> Rows:
         """Return the rows of a statement, run in the transaction."""
-        ...
 
 
 class AsyncAdapter(Protocol):
@@ -94,12 +90,10 @@ class AsyncAdapter(Protocol):
 
     async def drive(self, flow_in: Callable[[object], Flow[T]]) -> T:
         """Return what the flow for this place returns, after the same refusals."""
-        ...
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open, failed or not."""
-        ...
 
     def innermost(self) -> object:
         """Return what `follow` knows the open transaction or savepoint by.
@@ -109,7 +103,6 @@ class AsyncAdapter(Protocol):
         Raises:
             NotRecorded: as `Adapter.require`, as far as it is known here.
         """
-        ...
 
     def follow(self, taken: Taken) -> Callable[[], None]:
         """Write what was kept for a transaction or savepoint before that is committed.
@@ -117,7 +110,6 @@ class AsyncAdapter(Protocol):
         What is rolled back is taken out too, and not sent. Ended by the function that
         is returned.
         """
-        ...
 
 
 def drive(adapter: Adapter, flow_in: Callable[[object], Flow[T]]) -> T:

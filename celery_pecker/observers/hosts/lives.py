@@ -38,7 +38,6 @@ class Running(Protocol):
 
     def cancel(self) -> None:
         """Ask it to end."""
-        ...
 
     def kill(self) -> bool:
         """End it by force; return whether that is possible: not in this process."""

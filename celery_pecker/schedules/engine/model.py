@@ -66,12 +66,10 @@ class Recurrence(Protocol):
 
     def next(self, last_us: int, now_us: int) -> int:
         """Return the first slot after ``last_us``; it may lie in the past."""
-        ...
 
     @property
     def is_polled(self) -> bool:
         """Whether it can only be asked "is it due now?" (no instants of its own)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

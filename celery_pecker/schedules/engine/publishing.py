@@ -32,12 +32,9 @@ class Publisher(Protocol):
 
     def ensure(self) -> None:
         """Connect, or raise BrokerUnavailable."""
-        ...
 
     def publish(self, batch: Sequence[Dispatch], token: str, *, within: float) -> None:
         """Put the batch on its way within so many seconds, or raise."""
-        ...
 
     def prepare(self, entry: Any) -> str | None:
         """Make ready what can be made ready before a claim; return why it cannot."""
-        ...

@@ -52,19 +52,15 @@ class Definitions(Protocol):
 
     def entry(self, row: StoredSchedule) -> Entry:
         """Return the entry; raise whatever is wrong with the row."""
-        ...
 
     def build(self, row: StoredSchedule) -> None:
         """Build the message; raise BrokerUnavailable, or what is wrong with the row."""
-        ...
 
     def forget(self, name: str) -> None:
         """Forget the message."""
-        ...
 
     def note_other_definitions(self) -> None:
         """Note that there are schedules for the other kind of replicas."""
-        ...
 
 
 @dataclass(slots=True)

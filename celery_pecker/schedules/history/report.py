@@ -73,11 +73,9 @@ class Historian(Protocol):
         spent: Spent | None = None,
     ) -> None:
         """Keep a report of a slot in memory; never wait, never fail."""
-        ...
 
     def allow(self, until: float) -> None:
         """Allow writing until that moment of the monotonic clock: nothing is due."""
-        ...
 
 
 class NoHistory:

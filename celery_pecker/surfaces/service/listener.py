@@ -107,11 +107,9 @@ class HttpService(Protocol):
 
     async def open(self) -> str:
         """Listen from now on; return the URL."""
-        ...
 
     async def close(self) -> None:
         """Take no more requests; let those in flight end."""
-        ...
 
 
 class _Server(HTTPServer):
