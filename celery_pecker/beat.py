@@ -70,7 +70,7 @@ class PeckerScheduler(BeatSchedule):
                 kind="beat",
                 hostname=f"beat@{socket.gethostname()}",
             )
-        local = len(self.schedule) - len(replica.entries)
+        local = len(self.schedule) - len(replica.claimant.entries)
         if local:
             logger.info(
                 "pecker: %d entries are run in workers (policy 'run': '%s'), not here",

@@ -63,7 +63,8 @@ class Database:
         options = parameters_of(dsn)
         options.setdefault("application_name", f"{package}:{role}")
         self._each_host_has_its_own = "connect_timeout" in options
-        self._dsn = conninfo.make_conninfo("", **options)
+        self.dsn = conninfo.make_conninfo("", **options)
+        """The connection string, secrets included: not for messages."""
         self.schema = schema
         self._timeout = timeout
         self._package = package
@@ -91,14 +92,9 @@ class Database:
     @property
     def where(self) -> str:
         """Name the server and database, without secrets, for messages."""
-        options = conninfo.conninfo_to_dict(self._dsn)
+        options = conninfo.conninfo_to_dict(self.dsn)
         host = options.get("host") or "the local socket"
         return f"{options.get('dbname') or 'default database'} at {host}"
-
-    @property
-    def dsn(self) -> str:
-        """The connection string, secrets included: not for messages."""
-        return self._dsn
 
     @property
     def connected(self) -> bool:
@@ -312,7 +308,7 @@ class Database:
             return self._connection
         self._connection = None
         connection = BoundedConnection.within(
-            self._dsn, self._limit, autocommit=True, prepare_threshold=None
+            self.dsn, self._limit, autocommit=True, prepare_threshold=None
         )
         connection.budget = self._timeout
         self._connection = connection

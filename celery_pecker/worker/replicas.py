@@ -49,7 +49,7 @@ class Replicas:
             note_other_definitions=self._begin_local,
             freeze_heap=self._freeze_heap,
         )
-        if len(made.entries) == len(beat_schedule.schedule):
+        if len(made.claimant.entries) == len(beat_schedule.schedule):
             return [made]
         return [made, self._local(made)]
 
@@ -88,7 +88,8 @@ class Replicas:
             ended=_end,
             freeze_heap=self._freeze_heap,
         )
-        for entry in local.entries:  # what cannot run here is refused before the start
+        # What cannot run here is refused before the start
+        for entry in claimant.entries:
             runner.prepare(beat_schedule.schedule[entry.name])
         self._runner = runner
         return local

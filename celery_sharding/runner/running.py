@@ -243,7 +243,7 @@ class Running:
         shard_run = self._shard_run
         took_items = shard_run.took_items
         shard_run.end_call()
-        if value is not None or shard_run.left:
+        if value is not None or shard_run.confirmed.left:
             self._processor.note_return(value=True)
         elif took_items:
             self._processor.note_return(value=False)
@@ -255,7 +255,7 @@ class Running:
             self._value = value
         elif value is not None and took_items:
             # of a part of the items: it counts beside those of the other parts
-            shard_run.ok(value)
+            shard_run.buffer.keep((shard_run.at - 1, value))
 
     def _killed(self, end: BaseException) -> None:
         """Write what has come of the items, as the process ends in one of them.
@@ -321,14 +321,10 @@ class Running:
             returns = self._asked()
         if returns is None:
             # Not known. What an earlier process had is better done twice than lost.
-            returns = (
-                shard_run.is_torn() and shard_run.inherited and self._failed_whole()
-            )
+            # It is, where the processor raised, outside of an item and in time.
+            raised = self._whole is not None and self._whole[1] is Code.FAILED
+            returns = shard_run.is_torn() and shard_run.inherited and raised
         return returns
-
-    def _failed_whole(self) -> bool:
-        """Return whether the processor raised, outside of an item and in time."""
-        return self._whole is not None and self._whole[1] is Code.FAILED
 
     def _asked(self) -> bool | None:
         """Return whether the processor returns a value, by a call with no item left.
@@ -345,8 +341,8 @@ class Running:
             ):
                 self._whole = (error, Code.FAILED)
             return None
-        returns = value is not None or shard_run.left
-        shard_run.drop_left()
+        returns = value is not None or shard_run.confirmed.left
+        shard_run.confirmed.drop_left()
         return returns
 
     def _close(self) -> Stop:

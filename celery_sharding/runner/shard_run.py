@@ -151,9 +151,10 @@ class ShardRun:
 
     def __post_init__(self) -> None:
         self.count = len(self.items)
-        self._cursor = self.at = min(self.record.cursor, self.count)
+        self.cursor = self.at = min(self.record.cursor, self.count)
         """How many items have ended, and how many were given."""
-        self._stop: Stop | None = None
+        self.stop: Stop | None = None
+        """Why no further item is given; None while there may be one."""
         self.limits = Limits(self.work, self.record)
         self.policy = policy_of(self.work.options)
         self._retries = Retries(self.policy, self.record.attempt)
@@ -162,25 +163,25 @@ class ShardRun:
             self.record, self.items, self.known, retried=self.retried
         )
         self.window = Window(
-            cursor=self._cursor,
+            cursor=self.cursor,
             ahead=self.record.ahead,
             deaths=self.record.deaths,
             count=self.count,
         )
-        self._pace = (monotonic(), self._cursor)
+        self._pace = (monotonic(), self.cursor)
         self.batch = self.work.options.batch
-        self._began, self._intact = self._cursor, True
+        self._began, self._intact = self.cursor, True
         """Where the call in hand began, and whether those before it had returned."""
         self._end = self.count
         """Up to where the call in hand gives items: all, or its batch."""
         self._unreadable = [
             index
-            for index in range(self._cursor, self.count)
+            for index in range(self.cursor, self.count)
             if isinstance(self.items[index], Unreadable)
         ]
         self._failing: dict[int, tuple[BaseException | str, Code]] = {}
         """Items that were given and have failed, and not yet ended."""
-        self._confirmed = Confirmed(self.buffer, self._cursor)
+        self.confirmed = Confirmed(self.buffer, self.cursor)
         self._untouched = False
         """Whether the iterator that was made last has not been asked for an item."""
         self._collected = False
@@ -188,7 +189,7 @@ class ShardRun:
 
     def begin_call(self) -> None:
         """Begin a call of the processor: nothing that it is given is confirmed."""
-        self._confirmed.begin_call(self._cursor, torn=self.is_torn())
+        self.confirmed.begin_call(self.cursor, torn=self.is_torn())
         self._untouched = self._collected = False
         self._end = self.count
 
@@ -197,35 +198,25 @@ class ShardRun:
 
         ``room``: with a batch, how many items the call gets, at most.
         """
-        if self._stop is not None:
+        if self.stop is not None:
             return False
         self.begin_call()
         if self.batch is not None and not self._open_batch(room):
             return False
-        self._began, self._intact = self._cursor, not self.is_torn()
+        self._began, self._intact = self.cursor, not self.is_torn()
         return True
 
     def _open_batch(self, room: int) -> bool:
         self.look()
-        if self._stop is None:
+        if self.stop is None:
             self._end = self._batch_end(room)
-        return self._stop is None
+        return self.stop is None
 
     def end_call(self) -> None:
         """End the items of a call that has returned."""
         self.settle()
-        self.buffer.call_returned(self._cursor, whole=self._intact)
+        self.buffer.call_returned(self.cursor, whole=self._intact)
         self.finish()
-
-    @property
-    def stop(self) -> Stop | None:
-        """Why no further item is given; None while there may be one."""
-        return self._stop
-
-    @property
-    def cursor(self) -> int:
-        """How many items have ended."""
-        return self._cursor
 
     @property
     def remaining(self) -> int:
@@ -240,12 +231,12 @@ class ShardRun:
     @property
     def between_items(self) -> bool:
         """Whether the call in hand was given items, and all of them have ended."""
-        return self._began < self.at == self._cursor
+        return self._began < self.at == self.cursor
 
     @property
     def in_call(self) -> int:
         """How many items end together with the call in hand, at most."""
-        return self._end - self._cursor
+        return self._end - self.cursor
 
     @property
     def place(self) -> int:
@@ -270,7 +261,7 @@ class ShardRun:
             self.settle()
             self.look()
             self._end = (
-                self.at if self._stop is not None else self._batch_end(self.count)
+                self.at if self.stop is not None else self._batch_end(self.count)
             )
             self._collected = True
 
@@ -295,21 +286,21 @@ class ShardRun:
                 self.at = index + 1
                 yield items[index]
                 if not together:
-                    if self._failing or self._stop is not None:
+                    if self._failing or self.stop is not None:
                         self.limits.lift()
                         self.settle()
-                        if self._stop is not None:
-                            self._confirmed.exhaust()
+                        if self.stop is not None:
+                            self.confirmed.exhaust()
                             return
-                    self._cursor = self.at
+                    self.cursor = self.at
                 now = monotonic()
                 if now >= due or self.at >= edge:
                     break
-        self._confirmed.exhaust()
+        self.confirmed.exhaust()
 
     def is_torn(self) -> bool:
         """Return whether items ended well in calls that did not return."""
-        return self.buffer.torn(self._cursor)
+        return self.buffer.torn(self.cursor)
 
     @property
     def inherited(self) -> bool:
@@ -318,12 +309,7 @@ class ShardRun:
 
     def retry_all(self) -> bool:
         """Retry what ended well; return False if it is not known which items did."""
-        return self.buffer.retry_all(self._cursor)
-
-    @property
-    def left(self) -> bool:
-        """Whether `ok` was called after the last item: with a value of all of them."""
-        return self._confirmed.left
+        return self.buffer.retry_all(self.cursor)
 
     def _ready(self) -> bool:
         """Write what is due; return whether another item may be begun."""
@@ -334,42 +320,42 @@ class ShardRun:
             self.limits.restart()
 
     def _look_on(self) -> bool:
-        if self._stop is not None:
+        if self.stop is not None:
             return False
         if self.batch is not None or self._collected:
             return self.at < self._end
         self.settle()
-        if self._stop is None:
+        if self.stop is None:
             self.look()
-        return self._stop is None
+        return self.stop is None
 
     def look(self) -> None:
         """Write what is due; `stop` says whether there is another item."""
         self._pass_unreadable()
-        if self._stop is None:
-            self._stop = Stop.END if self.at >= self.count else self.limits.over()
+        if self.stop is None:
+            self.stop = Stop.END if self.at >= self.count else self.limits.over()
         now = monotonic()
         due = self.at >= self.window.limit or now >= self.writer.due
-        if self._stop is None and due:
-            self._stop = self.writer.write(self._step(now))
+        if self.stop is None and due:
+            self.stop = self.writer.write(self._step(now))
 
     def _step(self, now: float) -> Step:
         """Return what is to be written, with the items that may be begun after it."""
         since, before = self._pace
         flush = now - since
-        rate = (self._cursor - before) / flush if flush > 0 else 0.0
-        self._pace = (now, self._cursor)
-        ahead = self.window.forward(self._cursor, rate=rate, flush=flush)
-        self._confirmed.keep_results()
-        return self.buffer.step(self._cursor, ahead)
+        rate = (self.cursor - before) / flush if flush > 0 else 0.0
+        self._pace = (now, self.cursor)
+        ahead = self.window.forward(self.cursor, rate=rate, flush=flush)
+        self.confirmed.keep_results()
+        return self.buffer.step(self.cursor, ahead)
 
     def last_step(self, status: Code, value: Any) -> Step:
         """Return what is to be written last: it ended, or is given back as it is."""
-        ahead = self._cursor
-        if not status.ended and self.window.isolating(self._cursor):
+        ahead = self.cursor
+        if not status.ended and self.window.isolating(self.cursor):
             ahead = max(self.record.ahead, self.window.limit)
         return self.buffer.step(
-            self._cursor, ahead, status, value=value, delay=self._retries.delay
+            self.cursor, ahead, status, value=value, delay=self._retries.delay
         )
 
     def abandon(self) -> list[Step]:
@@ -382,10 +368,10 @@ class ShardRun:
         over = self.limits.over()
         if over is None and self.batch is None and self.in_hand is None:
             self.take_back(HANGS, Code.TIMED_OUT)
-        self._stop = Stop.LOST
+        self.stop = Stop.LOST
         status = Code.WAITING
-        if over is None and self.at > self._cursor:
-            first, end = self._cursor, self.at
+        if over is None and self.at > self.cursor:
+            first, end = self.cursor, self.at
             if self.batch is not None:
                 end = self._end
             self._failing = dict.fromkeys(range(first, end), (HANGS, Code.TIMED_OUT))
@@ -393,7 +379,7 @@ class ShardRun:
             self.settle()
         elif over is None and self.put_off():
             status = Code.SUCCEEDED
-        elif self._cursor < self.count and over is not Stop.OVER:
+        elif self.cursor < self.count and over is not Stop.OVER:
             return [self.fail_whole(HANGS, Code.TIMED_OUT)]
         return [self.last_step(status, None)]
 
@@ -405,7 +391,7 @@ class ShardRun:
     def _batch_end(self, room: int) -> int:
         """Return where a batch of at most that many items ends, that begins now."""
         return min(
-            self._cursor + room, self.window.limit, self.count, *self._unreadable[:1]
+            self.cursor + room, self.window.limit, self.count, *self._unreadable[:1]
         )
 
     def put_off(self) -> bool:
@@ -413,11 +399,11 @@ class ShardRun:
 
         False: they were tried often enough.
         """
-        if not self.retried or self._cursor >= self.count:
+        if not self.retried or self.cursor >= self.count:
             return False
-        for index in range(self._cursor, self.count):
+        for index in range(self.cursor, self.count):
             self.buffer.put_off(index)
-        self._cursor = self.at = self.count
+        self.cursor = self.at = self.count
         return True
 
     def take_back(
@@ -439,32 +425,28 @@ class ShardRun:
         Items before that one which were not confirmed have failed with the error. None
         of this depends on what was written meanwhile.
         """
-        end, doubtful = self._confirmed.doubtful(further=further)
-        undone = bool(doubtful) or end < self._cursor
+        end, doubtful = self.confirmed.doubtful(further=further)
+        undone = bool(doubtful) or end < self.cursor
         for index in doubtful:
             if rerun:
                 self._retries.ask(index, error, 0.0)
             self._failed(index, error, code)
         self.buffer.rewind(end)
-        self._cursor = self.at = end
+        self.cursor = self.at = end
         return undone
 
     def undo_call(self) -> None:
         """Run the items of the call in hand anew."""
-        self.buffer.drop_results(self._cursor)
+        self.buffer.drop_results(self.cursor)
         self._failing.clear()
-        self.at = self._cursor
+        self.at = self.cursor
 
     def interrupt(self, over: Stop, error: BaseException) -> None:
         """Stop as the time of the shard, the job or the process is over."""
         if self.in_hand is None:
             self.take_back(error, Code.TIMED_OUT, rerun=over is Stop.KILLED)
         self.undo_call()
-        self._stop = over
-
-    def drop_left(self) -> None:
-        """Forget results that belong to no item."""
-        self._confirmed.drop_left()
+        self.stop = over
 
     def _pass_unreadable(self) -> None:
         """Record items that could not be read as failed, without the processor."""
@@ -479,11 +461,7 @@ class ShardRun:
     @property
     def in_hand(self) -> int | None:
         """The index of the item that was given last, if it has not ended."""
-        return self.at - 1 if self.at > self._cursor and not self._collected else None
-
-    def ok(self, value: Any) -> None:
-        """Keep a result of the item in hand."""
-        self.buffer.keep((self.at - 1, value))
+        return self.at - 1 if self.at > self.cursor and not self._collected else None
 
     def fail(self, error: BaseException | str, code: Code = Code.FAILED) -> None:
         """Let the current item have failed when it ends."""
@@ -519,20 +497,20 @@ class ShardRun:
 
     def finish(self) -> None:
         """Stop if no item is left."""
-        if self._stop is None and self.at >= self.count:
-            self._stop = Stop.END
+        if self.stop is None and self.at >= self.count:
+            self.stop = Stop.END
 
     def settle(self) -> None:
         """Count the current items as ended."""
         failing, self._failing = self._failing, {}
         for index, (error, code) in sorted(failing.items()):
             self._failed(index, error, code)
-        self._cursor = self.at
+        self.cursor = self.at
 
     def _failed(self, index: int, error: BaseException | str, code: Code) -> None:
         failure = of_item(self.record, index, self.items[index], error, code)
         retry = self._retries.decide(index, error, code)
-        self._confirmed.fail(index)
+        self.confirmed.fail(index)
         self.buffer.fail(index, failure, retry=retry)
-        if self.policy.ends_job and self._stop is None and not retry:
-            self._stop = Stop.FAILED
+        if self.policy.ends_job and self.stop is None and not retry:
+            self.stop = Stop.FAILED

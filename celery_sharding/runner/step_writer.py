@@ -65,11 +65,8 @@ class StepList:
     """A writer into a list: each step is kept, and none is a reason to stop."""
 
     steps: list[Step] = field(default_factory=list)
-
-    @property
-    def due(self) -> float:
-        """Return infinity: no other process waits for progress."""
-        return inf
+    due: float = inf
+    """No other process waits for progress."""
 
     def write(self, step: Step) -> Stop | None:
         """Keep the step."""

@@ -63,7 +63,7 @@ GUARDS = (
     ),
     Guard(
         "stored: a definition is judged before the rename",
-        "        if before is not None and not same:\n",
+        "        if there and not same:\n",
         "        if before is None and not same:\n",
         f"{TESTS}::test_what_is_refused_leaves_nothing_in_the_callers_transaction",
     ),

@@ -254,11 +254,6 @@ class Repository:
 
     # Stored schedules
 
-    @property
-    def connection(self) -> int:
-        """The number of the connection: another one may lead to another server."""
-        return self.database.made
-
     def read_edits(self, since: str, after: tuple[int, str]) -> DefinitionPage:
         """Return edits that a snapshot did not show after (edit, name)."""
         edit, name = after

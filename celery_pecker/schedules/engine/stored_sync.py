@@ -117,7 +117,7 @@ class StoredSync:
     def step(self) -> None:
         """Take in one page of what is new; the rest follows at once."""
         self.next = self.time.now() + self.every
-        if self._loading is None and self._connection == self.rows.connection:
+        if self._loading is None and self._connection == self.rows.database.made:
             sent = self.time.now()
             first = int(self._since.partition(":")[0]), ""
             page = self.rows.read_edits(self._since, self._page or first)
@@ -192,7 +192,7 @@ class StoredSync:
         return (
             not page.went_back
             and abs(quiet_us) < COMPARE_US
-            and self._connection == self.rows.connection
+            and self._connection == self.rows.database.made
         )
 
     def _take_edits(self, page: DefinitionPage) -> None:
@@ -213,14 +213,14 @@ class StoredSync:
     def _load(self) -> None:
         """Read one page of all; at the last, drop what is not there any more."""
         load = self._loading
-        if load is None or load.connection != self.rows.connection:
+        if load is None or load.connection != self.rows.database.made:
             load = _Load()
         sent = self.time.now()
         page = self.rows.load_schedules(load.name)
         self.time.observe(page.now_us, sent=sent)
         if not load.since:
-            load.since, load.connection = page.snapshot, self.rows.connection
-        elif load.connection != self.rows.connection:
+            load.since, load.connection = page.snapshot, self.rows.database.made
+        elif load.connection != self.rows.database.made:
             self._loading, self.next = None, 0.0  # pages of two servers, perhaps
             return
         if page.other_kind:

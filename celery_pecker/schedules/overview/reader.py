@@ -258,7 +258,7 @@ class Overview:
 
     def slots_of_task(self, task: str) -> Iterator[tuple[str, list[SlotRow]]]:
         """Yield entries that send a task, with their last slots, the latest first."""
-        rows = self._database.read(SimpleNamespace, "read_reports_of_task", task=task)
+        rows = self.database.read(SimpleNamespace, "read_reports_of_task", task=task)
         by_name: dict[str, list[Any]] = {}
         for row in rows:
             by_name.setdefault(row.name, []).append(row)

@@ -203,11 +203,6 @@ class Replica:
             self._writer.join(timeout)
 
     @property
-    def entries(self) -> list[Entry]:
-        """What code declares for its kind."""
-        return self.claimant.entries
-
-    @property
     def failure(self) -> str | None:
         """Why it ended without being asked to; None while all is well."""
         if self.loop.failure is not None:

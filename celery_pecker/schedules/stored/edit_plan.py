@@ -202,8 +202,8 @@ class EditPlanner(Reading):
         """
         if not current.there or current.done:
             return False
-        before = self.definition(current)
-        return before is not None and before.timing == wanted.timing
+        readable = self.entry(current) is not None
+        return readable and current.definition.timing == wanted.timing
 
     def _written(
         self, wanted: Definition, new: Entry, where: anchor.Anchor, current: Current

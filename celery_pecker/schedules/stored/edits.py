@@ -121,10 +121,10 @@ class Edits:
         """
         yield self._statement("lock_entries", names=sorted((old, wanted.name)))
         [current] = yield from self._current([old])
-        before = self._deciding.definition(current) if current.there else None
-        same = before is not None and replace(before, name=wanted.name) == wanted
+        there = current.there and self._deciding.entry(current) is not None
+        same = there and replace(current.definition, name=wanted.name) == wanted
         same = same and edit.paused in {None, current.paused}
-        if before is not None and not same:
+        if there and not same:
             asked = Edit(version=edit.version, paused=edit.paused)
             self._deciding.decide(wanted, asked, replace(current, by_code=False))
         row = yield from self.rename(old, wanted.name, edit)

@@ -93,10 +93,6 @@ class Reading:
         except Misconfigured:
             return None
 
-    def definition(self, current: Current) -> Definition | None:
-        """Return the definition of a row; None if the row cannot be read."""
-        return None if self.entry(current) is None else current.definition
-
     def row(self, current: Current) -> ScheduleRow:
         """Return a row for people."""
         entry, problem = None, BY_CODE if current.by_code else None

@@ -58,7 +58,7 @@ def test_each_state_is_told_and_sorted_by(stage: Stage) -> None:
     stage.after(4)
     stage.win("alive")
     stage.after(6.5)
-    with psycopg.connect(stage.database._dsn, autocommit=True) as connection:
+    with psycopg.connect(stage.database.dsn, autocommit=True) as connection:
         connection.execute(
             "update pecker_declarations set declared_until = %s where name = 'silent'",
             [START],
@@ -252,7 +252,7 @@ def test_a_run_for_which_there_is_no_room_is_refused_at_once(stage: Stage) -> No
 def test_the_run_that_last_started_is_shown(stage: Stage) -> None:
     """From the table of fences."""
     stage.declare("tick")
-    with psycopg.connect(stage.database._dsn, autocommit=True) as connection:
+    with psycopg.connect(stage.database.dsn, autocommit=True) as connection:
         connection.execute(
             "insert into pecker_fences values ('tick', 0, %s, 1, 77, %s)",
             [START, START + timedelta(seconds=1)],

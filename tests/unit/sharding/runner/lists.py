@@ -16,13 +16,8 @@ class Told(StepList):
     """A writer that is due at each item, and says stop from a given cursor on."""
 
     def __init__(self, at: int | None = None, stop: Stop = Stop.PAUSED) -> None:
-        super().__init__([])
+        super().__init__(due=0.0)
         self._at, self._stop = at, stop
-
-    @property
-    def due(self) -> float:
-        """Always."""
-        return 0.0
 
     def write(self, step: Step) -> Stop | None:
         """Keep the step; say stop."""

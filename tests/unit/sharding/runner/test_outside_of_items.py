@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from operator import length_hint
 from typing import Any
 
@@ -13,14 +14,8 @@ from celery_sharding.policies import FailFast, Isolate, Policy, Retry
 from celery_sharding.runner import Shard, StepList, Stop
 from tests.unit.sharding.runner.lists import Told, places, record, results, run
 
-
-class Written(StepList):
-    """A writer that is due at each item, so that each cursor is written at once."""
-
-    @property
-    def due(self) -> float:
-        """Always."""
-        return 0.0
+each_item = partial(StepList, due=0.0)
+"""Makes a writer that is due at each item, so that each cursor is written at once."""
 
 
 def collected(shard: Shard) -> None:
@@ -45,7 +40,7 @@ def committed(shard: Shard) -> None:
 
 
 forms = pytest.mark.parametrize("process", [collected, iterated, committed])
-writers = pytest.mark.parametrize("writer", [StepList, Written])
+writers = pytest.mark.parametrize("writer", [StepList, each_item])
 
 
 @forms
@@ -152,7 +147,7 @@ def test_items_that_are_collected_end_together(
     collect: Callable[[Shard], list[Any]], deaths: int
 ) -> None:
     """A process that is killed while it works on them leaves no cursor behind them."""
-    writer, worked = Written(), [0]
+    writer, worked = each_item(), [0]
 
     def process(shard: Shard) -> int:
         rows = collect(shard)
