@@ -39,9 +39,7 @@ from throttle.limits import check_name
 from throttle.meter.cells import (
     DATABASES,
     LENGTH,
-    NANOSECONDS,
     OPERATIONS,
-    ROWS,
     STARTED,
     WIDTH,
 )
@@ -58,7 +56,7 @@ from throttle.meter.thread_cells import (
     since,
     still,
 )
-from throttle.model import Amount, Reading, Run
+from throttle.model import Reading, Run
 
 __all__ = ["Meter", "Tally", "meter"]
 
@@ -291,7 +289,8 @@ class Meter:
         else:
             self._move(DroppedCounts(self._shared.spare))
         for name, amount in before.items():
-            self._carry(self.tally(name), amount)
+            operations, rows = int(amount.operations), int(amount.rows)
+            self.tally(name).add(operations, seconds=amount.seconds, rows=rows)
 
     def read(self) -> Reading:
         """Return what was counted since it was read last. For one thread only.
@@ -319,14 +318,6 @@ class Meter:
             for name, tally in self._tallies.items():
                 tally.at = counts.place(name)
         self.local.attach()
-
-    @staticmethod
-    def _carry(tally: Tally, amount: Amount) -> None:
-        """Count what a child did before it entered its row."""
-        cells, at = tally.local.cells, tally.at
-        cells[at + OPERATIONS] += int(amount.operations)
-        cells[at + NANOSECONDS] += int(amount.seconds * 1e9)
-        cells[at + ROWS] += int(amount.rows)
 
 
 _meters: weakref.WeakSet[Meter] = weakref.WeakSet()

@@ -98,32 +98,29 @@ class DeltaReader:
             seen.extend([0] * (len(cells) - len(seen)))
         if cells == seen:
             return
-        for at in range(0, len(cells), WIDTH):
-            if cells[at : at + WIDTH] == seen[at : at + WIDTH]:
-                continue
-            operations = cells[at + OPERATIONS] - seen[at + OPERATIONS]
-            time = max(nanoseconds(cells, at, now) - seen[at + NANOSECONDS], 0)
-            rows = cells[at + ROWS] - seen[at + ROWS]
+        for new in _between(seen, cells, now, first=0):
+            at, operations, spent, rows = new
             seen[at + OPERATIONS] += operations
-            seen[at + NANOSECONDS] += time
+            seen[at + NANOSECONDS] += spent
             seen[at + ROWS] += rows
-            if operations or time or rows:
-                yield at, operations, time, rows
+            yield new
 
 
 def since(cells: list[int], base: list[int], now: int) -> Iterator[New]:
     """Yield what a run has done since its thread's cells were `base`."""
-    known = len(base)
-    for at in range(WIDTH, len(cells), WIDTH):
-        if at >= known:
-            operations, spent, rows = cells[at : at + STARTED]
-            spent = nanoseconds(cells, at, now)
-        elif cells[at : at + WIDTH] == base[at : at + WIDTH]:
+    known = [*base, *[0] * (len(cells) - len(base))]
+    return _between(known, cells, now, first=WIDTH)
+
+
+def _between(
+    before: list[int], cells: list[int], now: int, *, first: int
+) -> Iterator[New]:
+    for at in range(first, len(cells), WIDTH):
+        if cells[at : at + WIDTH] == before[at : at + WIDTH]:
             continue
-        else:
-            operations = cells[at + OPERATIONS] - base[at + OPERATIONS]
-            spent = max(nanoseconds(cells, at, now) - base[at + NANOSECONDS], 0)
-            rows = cells[at + ROWS] - base[at + ROWS]
+        operations = cells[at + OPERATIONS] - before[at + OPERATIONS]
+        spent = max(nanoseconds(cells, at, now) - before[at + NANOSECONDS], 0)
+        rows = cells[at + ROWS] - before[at + ROWS]
         if operations or spent or rows:
             yield at, operations, spent, rows
 

@@ -12,6 +12,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import InitVar, dataclass
 from functools import partial
 from typing import Any
 
@@ -45,6 +46,7 @@ FOLDER = " "
 MS = 1_000
 
 
+@dataclass(eq=False, repr=False)
 class LimitFigures:
     """What this worker saw of its limits since the last look.
 
@@ -52,17 +54,13 @@ class LimitFigures:
     known, nor is it told what others hold: those minutes are a gap.
     """
 
-    def __init__(
-        self,
-        pecker: Pecker,
-        settings: Settings,
-        store: Store,
-        clock: Monotonic = monotonic,
-    ) -> None:
-        self._settings = settings
-        self._store = store
-        self._clock = clock
-        self._noted = clock()
+    pecker: InitVar[Pecker]
+    settings: Settings
+    store: Store
+    clock: Monotonic = monotonic
+
+    def __post_init__(self, pecker: Pecker) -> None:
+        self._noted = self.clock()
         self._change = threading.Lock()
         self._cells: defaultdict[str, Cell] = defaultdict(_cell)
         self._admitted: Counter[str] = Counter()
@@ -82,7 +80,7 @@ class LimitFigures:
 
     def note(self, holdings: Mapping[str, Holding], snapshot: Snapshot) -> None:
         """Count what is so since the last call, ten times a second: additions only."""
-        now = self._clock()
+        now = self.clock()
         passed, self._noted = min(now - self._noted, STALE) * MS, now
         fresh = snapshot.fresh(now)
         with self._change:
@@ -92,8 +90,8 @@ class LimitFigures:
                 self._admitted[name] = holding.admitted
                 if seen is None or not fresh:
                     continue
-                traffic = seen.traffic[self._settings.estimator].operations
-                limit = self._settings.limits[name].operations * seen.factor
+                traffic = seen.traffic[self.settings.estimator].operations
+                limit = self.settings.limits[name].operations * seen.factor
                 part = passed / max(seen.holders, 1)
                 cell[KNOWN] += part
                 cell[HELD] += holding.held * passed
@@ -125,7 +123,7 @@ class LimitFigures:
     def elected(self) -> bool:
         """Return whether this worker is the one that folds."""
         with suppress(ThrottleError):
-            return self._store.elect(FOLDER, self.holder.hex, EVERY)
+            return self.store.elect(FOLDER, self.holder.hex, EVERY)
         return False
 
     def _step(self) -> float:

@@ -130,8 +130,19 @@ class WorkerThrottle:
 
     def info(self) -> dict[str, Any]:
         """Return what people may want to know, as JSON can say it."""
+        runtime, exchanger = self.runtime, self.exchanger
         return {
-            **info_of(self.runtime, self.exchanger, self.holdings()),
+            "databases": {
+                database: _database(runtime, database, holding)
+                for database, holding in self.holdings().items()
+            },
+            "exchange": {
+                "alive": exchanger.alive,
+                "away": exchanger.snapshot.away,
+                "failures": exchanger.failures,
+                "dropped": round(exchanger.dropped, 3),
+            },
+            "route_failures": runtime.route.failures,
             "prefetch_more": self.hook.held.prefetch_more,
         }
 
@@ -145,25 +156,6 @@ def _most(
     }
     first = sorted(both, key=lambda name: both[name], reverse=True)[:SHOWN]
     return {name: both[name] for name in first}
-
-
-def info_of(
-    runtime: Runtime, exchanger: Exchanger, holdings: Mapping[str, Holding]
-) -> dict[str, Any]:
-    """Return each database as this worker sees it, and how its exchange does."""
-    return {
-        "databases": {
-            database: _database(runtime, database, holding)
-            for database, holding in holdings.items()
-        },
-        "exchange": {
-            "alive": exchanger.alive,
-            "away": exchanger.snapshot.away,
-            "failures": exchanger.failures,
-            "dropped": round(exchanger.dropped, 3),
-        },
-        "route_failures": runtime.route.failures,
-    }
 
 
 def _database(runtime: Runtime, database: str, holding: Holding) -> dict[str, Any]:

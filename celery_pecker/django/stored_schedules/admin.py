@@ -245,16 +245,9 @@ class ScheduleAdmin(Bounded):
         }
         return type("Form", (ScheduleForm,), asked)
 
-    def changeform_view(
-        self,
-        request: Any,
-        object_id: Any = None,
-        form_url: str = "",
-        extra_context: Any = None,
-    ) -> Any:
+    def render_change_form(self, request: Any, context: Any, **kwargs: Any) -> Any:
         """Show the form, with what a browser offers below its fields."""
-        context = {**OFFERED, **(extra_context or {})}
-        return super().changeform_view(request, object_id, form_url, context)
+        return super().render_change_form(request, OFFERED | context, **kwargs)
 
     def save_model(self, request: Any, obj: Any, form: Any, change: bool) -> None:
         """Do nothing: a valid form is written."""
@@ -271,12 +264,10 @@ class ScheduleAdmin(Bounded):
         site = self.admin_site.name
         return str(reverse(view, args=[quote(name)], current_app=site))
 
-    def delete_view(
-        self, request: Any, object_id: str, extra_context: Any = None
-    ) -> Any:
+    def delete_view(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """Ask, and remove it."""
         view = super().delete_view
-        return self._bounded(request, lambda: view(request, object_id, extra_context))
+        return self._bounded(request, lambda: view(request, *args, **kwargs))
 
     def delete_model(self, request: Any, obj: Any) -> None:
         """Remove a schedule; its history stays for a day."""
