@@ -22,13 +22,12 @@ nothing but the started cycles of ``/v1/admit``.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from math import inf, isfinite
 from typing import Any
 
-from tornado.web import Application, RequestHandler
+from tornado.web import Application
 
 from celery_pecker.kernel.clock import monotonic, new_tag
 from celery_pecker.surfaces.service import page
@@ -59,20 +58,33 @@ class Looked:
         return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceState:
-    """One service."""
+    """One service; it asks the store on threads of its own.
 
-    settings: Settings
-    store: Store
-    lane: Threads
-    last_look: LastAnswer[Mapping[str, View]]
-    """At most a tick old."""
-    looked: Looked
-    gate: Gate | None
-    """One quota for all callers: two dispatchers do not send twice as much. None: there
-    is no limit."""
-    in_flight: InFlight = field(default_factory=InFlight)
+    Raises Misconfigured without a token: each request needs it.
+    """
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        if not settings.service_token:
+            message = (
+                "throttle_service_token is not set: the secret that processes show to"
+                " the service, for instance 32 random letters"
+            )
+            raise Misconfigured(message)
+        self.settings, self.store = settings, store
+        self.token = settings.service_token
+        self.lane = Threads(wait=WAIT, refusal=Crowded)
+        self.in_flight = InFlight()
+        self.last_look: LastAnswer[Mapping[str, View]] = LastAnswer(
+            partial(self.lane.run, store.look), interval=TICK
+        )
+        """At most a tick old."""
+        self.looked = Looked()
+        self.gate: Gate | None = None
+        """One quota for all callers: two dispatchers do not send twice as much. None:
+        there is no limit."""
+        if settings.limits:
+            self.gate = Gate(settings, exchange=self.looked, wait=0.0)
 
     async def look(self) -> bool:
         """Let the gate go by what is so now; return whether that is known."""
@@ -112,8 +124,7 @@ class GateHandler(page.JsonHandler):
     def initialize(self, state: ServiceState) -> None:
         """Take what the pages stand on."""
         self.state = state
-        token = str(state.settings.service_token)
-        self.begin(in_flight=state.in_flight, token=token)
+        self.begin(in_flight=state.in_flight, token=state.token)
 
     made: Callable[..., Awaitable[Mapping[str, object]]]
     """Make the document of an answer, from the names in the path."""
@@ -303,9 +314,8 @@ class GateService:
 
     async def open(self) -> str:
         """Listen from now on; return the URL. Raises Misconfigured."""
-        self._app = make_app(self._settings, self._store)
-        state: ServiceState = self._app.settings["state"]
-        self._port = Port(self._app, self._listener, state.in_flight)
+        self._state = state = ServiceState(self._settings, self._store)
+        self._port = Port(make_app(state), self._listener, state.in_flight)
         # It may reach what workers may not: it is a candidate too
         self._watching = start(self._settings, self._store, new_tag())
         return self._port.url
@@ -313,8 +323,7 @@ class GateService:
     async def close(self) -> None:
         """Take no more requests; let those in flight end, if they do in time."""
         await self._port.close()
-        state: ServiceState = self._app.settings["state"]
-        state.lane.close()
+        self._state.lane.close()
         self._watching.stop()
 
 
@@ -339,36 +348,13 @@ class Crowded(StoreUnavailable):
     """Too many questions at once: this one was not asked."""
 
 
-def make_app(settings: Settings, store: Store) -> Application:
-    """Return the service; it asks the store on threads of its own.
-
-    Raises Misconfigured without a token: each request needs it.
-    """
-    if not settings.service_token:
-        message = (
-            "throttle_service_token is not set: the secret that processes show to the"
-            " service, for instance 32 random letters"
-        )
-        raise Misconfigured(message)
-    lane, looked = Threads(wait=WAIT, refusal=Crowded), Looked()
-    state = ServiceState(
-        settings=settings,
-        store=store,
-        lane=lane,
-        last_look=LastAnswer(partial(lane.run, store.look), interval=TICK),
-        looked=looked,
-        gate=Gate(settings, exchange=looked, wait=0.0) if settings.limits else None,
-    )
+def make_app(state: ServiceState) -> Application:
+    """Return the pages of a service."""
     arguments = {"state": state}
     return Application(
         [(path, page, arguments) for path, page in PAGES.items()],
         default_handler_class=Nothing,
         default_handler_args=arguments,
-        log_function=_unlogged,
-        state=state,
+        # Ten lines a second of each process are kept out of the log
+        log_function=lambda _: None,
     )
-
-
-def _unlogged(page: RequestHandler) -> None:
-    """Keep ten lines a second of each process out of the log."""
-    del page
