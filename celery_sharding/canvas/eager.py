@@ -5,6 +5,7 @@ same code of the user's that runs, on items that went through JSON as in a worke
 Waiting is left out: what is to be retried later is retried at once.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -43,6 +44,8 @@ from celery_sharding.runner import StepList, Stop, Work, run_shard
 from celery_sharding.sources import items_of
 
 WORKER = "eager"
+COUNTED = ("total", "done", "failed")
+"""What is counted of items."""
 
 
 @dataclass(slots=True)
@@ -53,11 +56,8 @@ class ItemOutcomes:
     """
 
     options: Options
-    totals: list[int] = field(default_factory=list)
-    """Items of each layer."""
-    shards: list[int] = field(default_factory=list)
-    done: list[int] = field(default_factory=list)
-    failed: list[int] = field(default_factory=list)
+    layers: list[Counter[str]] = field(default_factory=list)
+    """Items of each, as `COUNTED`, and its `shards`."""
     kept: list[tuple[int, bytes, bool]] = field(default_factory=list)
     """Encoded results: whose shard's, and whether many or what a processor returned."""
     failures: dict[tuple[int, int], Failure] = field(default_factory=dict)
@@ -66,23 +66,17 @@ class ItemOutcomes:
     whole: int = 0
     """Shards that failed as a whole although none of their items did."""
 
-    @property
-    def layers(self) -> int:
-        """How many there are."""
-        return len(self.totals)
-
     def begin(self, planned: Sequence[Planned]) -> None:
         """Set the totals of each layer from the planned shards."""
         layers = max((one.layer for one in planned), default=-1) + 1
-        self.totals, self.shards = [0] * layers, [0] * layers
-        self.done, self.failed = [0] * layers, [0] * layers
+        self.layers = [Counter() for _ in range(layers)]
         for one in planned:
-            self.totals[one.layer] += one.count
-            self.shards[one.layer] += 1
+            self.layers[one.layer].update(total=one.count, shards=1)
 
     def take(self, record: Record, steps: Iterable[Step]) -> None:
         """Keep what came of a shard."""
         done, failed = record.done, record.failed
+        layer = self.layers[record.layer]
         for step in steps:
             if step.forget:
                 self.kept = [one for one in self.kept if one[0] != record.shard]
@@ -95,9 +89,9 @@ class ItemOutcomes:
             for place in step.mended:
                 self.failures.pop(place, None)
             if step.count is not None:
-                self.totals[record.layer] += step.count - record.count
-            self.done[record.layer] += step.done - done
-            self.failed[record.layer] += step.failed - failed
+                layer["total"] += step.count - record.count
+            layer["done"] += step.done - done
+            layer["failed"] += step.failed - failed
             done, failed = step.done, step.failed
             self.whole += step.status is Code.FAILED and not failed
 
@@ -107,7 +101,7 @@ class ItemOutcomes:
             if step.retry is not None:
                 self.retries += 1
                 yield Record(
-                    shard=sum(self.shards) + self.retries,
+                    shard=sum(one["shards"] for one in self.layers) + self.retries,
                     layer=record.layer,
                     origin=record.origin,
                     hi=len(step.retry[0]),
@@ -117,23 +111,20 @@ class ItemOutcomes:
 
     def check_failed(self) -> None:
         """Raise TooManyFailed where more items failed than the job bears."""
-        allowed = policy_of(self.options).allowed(sum(self.totals))
-        failed = sum(self.failed) + self.whole
+        counts = self.counts()
+        allowed = policy_of(self.options).allowed(counts["total"])
+        failed = counts["failed"] + self.whole
         if allowed is not None and failed > allowed:
             first = next(iter(self.failures.values()))
             message = (
-                f"{failed} of {sum(self.totals)} items failed, more than {allowed}; the"
+                f"{failed} of {counts['total']} items failed, more than {allowed}; the"
                 f" first: {first.type}: {first.message}"
             )
             raise TooManyFailed(message)
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[str, Any]:
         """Return what a job without Post returns."""
-        return {
-            "total": sum(self.totals),
-            "done": sum(self.done),
-            "failed": sum(self.failed),
-        }
+        return {name: sum(one[name] for one in self.layers) for name in COUNTED}
 
     def results(self) -> Iterator[Any]:
         """Yield the values passed to `ok` and those that processors returned."""
@@ -160,20 +151,20 @@ class ItemOutcomes:
 
     def progress(self) -> Progress:
         """Return how far the job is."""
-        total, done, failed = sum(self.totals), sum(self.done), sum(self.failed)
-        ended = done + failed
+        counts = self.counts()
+        ended = counts["done"] + counts["failed"]
         layers = tuple(
             LayerProgress(
                 layer=layer,
-                total=items,
-                done=self.done[layer],
-                failed=self.failed[layer],
-                shards=self.shards[layer],
-                open=0 if self.done[layer] + self.failed[layer] >= items else 1,
+                total=one["total"],
+                done=one["done"],
+                failed=one["failed"],
+                shards=one["shards"],
+                open=0 if one["done"] + one["failed"] >= one["total"] else 1,
             )
-            for layer, items in enumerate(self.totals)
+            for layer, one in enumerate(self.layers)
         )
-        over = ended >= total
+        over = ended >= counts["total"]
         elapsed = monotonic() - self.began
         return Progress(
             stage=Stage.ENDED if over else Stage.SHARDING,
@@ -183,9 +174,7 @@ class ItemOutcomes:
             layers=layers,
             rate=ended / elapsed if elapsed > 0 else 0.0,
             elapsed=elapsed,
-            total=total,
-            done=done,
-            failed=failed,
+            **counts,
         )
 
 
@@ -317,7 +306,7 @@ class _Eager:
         work = Work(
             job=job,
             options=self._options,
-            layers=outcomes.layers,
+            layers=len(outcomes.layers),
             until=inf if limit is None else monotonic() + limit,
         )
         for number, one in enumerate(planned):

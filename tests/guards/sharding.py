@@ -613,7 +613,7 @@ select job.stage""",
     ),
     Guard(
         "sharding: in the caller, too, each undone item counts",
-        "        failed = sum(self.failed) + self.whole\n",
+        '        failed = counts["failed"] + self.whole\n',
         "        failed = len(self.failures)\n",
         f"{REAL}/canvas/test_eager.py",
     ),

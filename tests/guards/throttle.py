@@ -518,7 +518,7 @@ GUARDS = (
     ),
     Guard(
         "throttle: one worker folds the history",
-        "return self._store.elect(FOLDER, self.holder.hex, EVERY)",
+        "return self.store.elect(FOLDER, self.holder.hex, EVERY)",
         "return True",
         LIMITS,
     ),
