@@ -65,11 +65,8 @@ class PeckerScheduler(BeatSchedule):
             settings = Settings.read(self.app.conf, main=self.app.main)
             super().setup_schedule()
             replica = Replica(Claimant(self.app, self, settings, kind="beat"))
-            self._process = Process(
-                *(self.app, self, settings, [replica]),
-                kind="beat",
-                hostname=f"beat@{socket.gethostname()}",
-            )
+            hostname = f"beat@{socket.gethostname()}"
+            self._process = Process([replica], hostname=hostname)
         local = len(self.schedule) - len(replica.claimant.entries)
         if local:
             logger.info(

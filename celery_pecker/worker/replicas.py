@@ -34,11 +34,7 @@ class Replicas:
         self._close: Callable[[], None] = lambda: None
         self._settings = Settings.read(worker.app.conf, main=worker.app.main)
         self._beat_schedule = BeatSchedule(worker.app)
-        self._process = Process(
-            *(worker.app, self._beat_schedule, self._settings, self._composed()),
-            kind="worker",
-            hostname=worker.hostname,
-        )
+        self._process = Process(self._composed(), hostname=worker.hostname)
         _look(self._settings)
 
     def _composed(self) -> list[Replica]:

@@ -3,11 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from celery import Celery
-
 from celery_pecker.kernel.clock import SYSTEM
-from celery_pecker.kernel.settings import Settings
-from celery_pecker.schedules.declarations.beat_schedule import BeatSchedule
 from celery_pecker.schedules.replica.alarms import Alarms
 from celery_pecker.schedules.replica.relays import Relays
 from celery_pecker.schedules.replica.replica import LAST_BATCH, Replica
@@ -24,21 +20,14 @@ class Process:
 
     """
 
-    def __init__(
-        self,
-        app: Celery,
-        beat_schedule: BeatSchedule,
-        settings: Settings,
-        replicas: list[Replica],
-        *,
-        kind: str,
-        hostname: str,
-    ) -> None:
+    def __init__(self, replicas: list[Replica], *, hostname: str) -> None:
         self.replicas = replicas
+        first = replicas[0].claimant
+        app, settings, kind = first.app, first.settings, first.kind
         self._relays = Relays(app, kind=kind)
         outboxes = self._relays.settings
         self._alarms = Alarms(
-            *(app, beat_schedule, settings),
+            *(app, first.beat_schedule, settings),
             kind=kind,
             shut=replicas[0].shut,
             held=lambda: {name for one in self.replicas for name in one.held()},

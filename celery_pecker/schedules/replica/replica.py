@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery
@@ -27,7 +27,7 @@ from celery_pecker.schedules.declarations.beat_schedule import (
     other_scheduler,
 )
 from celery_pecker.schedules.engine.agenda import Agenda
-from celery_pecker.schedules.engine.model import Entry, RunMode
+from celery_pecker.schedules.engine.model import RunMode
 from celery_pecker.schedules.engine.pending_writes import PendingWrites
 from celery_pecker.schedules.engine.repository import Repository
 from celery_pecker.schedules.engine.sending import Sending
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("celery_pecker.beat")
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Claimant:
     """One holder of claims: its entries, its tables, and the time there.
 
@@ -64,13 +64,6 @@ class Claimant:
     _: KW_ONLY
     kind: str
     """'beat' or 'worker': they publish; 'local': it runs entries in its process."""
-    entries: list[Entry] = field(init=False)
-    """What code declares for its kind."""
-    pace: UpkeepPace = field(init=False)
-    database: Database = field(init=False)
-    agenda: Agenda = field(init=False)
-    repository: Repository = field(init=False)
-    timekeeper: Timekeeper = field(init=False)
 
     def __post_init__(self) -> None:
         named = other_scheduler(self.app)
@@ -86,6 +79,7 @@ class Claimant:
             self.beat_schedule.schedule, self.app, conf=self.app.conf
         )
         self.entries = [entry for entry in declared if entry.policy.run is mode]
+        """What code declares for its kind."""
         self.pace = UpkeepPace(timeout=self.settings.database_timeout)
         self.database = Database.of(self.settings)
         self.agenda = Agenda(self.entries, slack_us=int(self.pace.slack * SECOND))
