@@ -3,7 +3,7 @@
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from celery_pecker.kernel.clock import monotonic
@@ -160,15 +160,12 @@ ON = frozenset({Stop.END, Stop.FAILED, Stop.TIMED_OUT})
 """Ends of a shard after which the next may be run."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(eq=False, repr=False, kw_only=True)
 class Slice:
     """Runs shards under one ticket until its time, its work or its right is over."""
 
     app: Any
-    ledger: Ledger
     holding: Holding
-    layer: int
-    """Of the job: that with which it begins, and then the one that runs."""
     processor: Processor
     work: Work
     batch: ItemBatch
@@ -178,11 +175,11 @@ class Slice:
     """Why the last shard stopped."""
     ended: bool = False
     """Whether the items of the job have ended, and its ticket with them."""
-    hung_item: HungItem = field(init=False)
-    _after: int = -1
 
     def __post_init__(self) -> None:
         """Watch the items of its shards."""
+        self.layer, self._after = self.holding.turn.layer, -1
+        """The layer of the job that runs now, and the shard claimed last."""
         self.hung_item = HungItem(self.app, self.holding, pool=self.work.pool)
 
     def run(self, seconds: float) -> bool:
@@ -213,7 +210,7 @@ class Slice:
 
     def _claim(self) -> list[Shard]:
         sent = monotonic()
-        records = self.ledger.shards.claim(
+        records = self.holding.ledger.shards.claim(
             self.holding.hold,
             layer=self.layer,
             most=self.batch.size,
@@ -229,7 +226,7 @@ class Slice:
     def _moved(self) -> bool:
         """Return whether the job is in another layer now, and this ticket may go on."""
         holding = self.holding
-        reply = holding.renew(self.ledger)
+        reply = holding.renew(self.holding.ledger)
         if reply is None or holding.stop is not None or reply.layer == self.layer:
             return False
         self.layer, self._after = reply.layer, -1
@@ -240,7 +237,7 @@ class Slice:
         holding, begun = self.holding, monotonic()
         if any(one.deaths for one in records):
             self.batch.alone()
-        loader = Loader(self.ledger, holding.hold.job, records, self.app.conf)
+        loader = Loader(self.holding.ledger, holding.hold.job, records, self.app.conf)
         holding.line_up(records, give_back_at=begun + STRAGGLES)
         ran, stop = 0, Stop.END
         while stop in ON and (record := holding.take_next()) is not None:
@@ -275,9 +272,9 @@ class Slice:
     def _move_on(self) -> None:
         hold = self.holding.hold
         if not self.owns_message:
-            flow.advance_job(self.app, self.ledger, hold.job)
+            flow.advance_job(self.app, self.holding.ledger, hold.job)
             return
-        stands = flow.close(self.app, self.ledger, hold)
+        stands = flow.close(self.app, self.holding.ledger, hold)
         self.ended = (
             stands is not None and stands.moved and stands.stage is Stage.POSTING
         )

@@ -22,7 +22,7 @@ from celery_sharding.process import ended_by_signal, process_end
 from celery_sharding.processor import Processor
 from celery_sharding.runner.hold_renewal import HoldRenewal
 from celery_sharding.runner.holding import Holding
-from celery_sharding.runner.shard_worker import ShardWorker, executor_of
+from celery_sharding.runner.shard_worker import executor_of
 from celery_sharding.runner.slice import Batches, Slice
 from celery_sharding.runner.step_writer import Stop, Work
 from celery_sharding.settings import ShardingSettings
@@ -116,36 +116,19 @@ class Runner:
             return "unknown here" if processor is None else "the gate is closed"
         if shards > 1:
             flow.send_open_tickets(self._app, ledger, job)
-        owns_message = shards > 0
-        return self._hold(
-            ledger, executor, turn, processor, opened, owns_message=owns_message
-        )
+        lease = turn.options.lease or self._lease
+        holding = Holding(ledger, turn, executor, lease, opened)
+        return self._hold(holding, processor, owns_message=shards > 0)
 
     def _hold(
-        self,
-        ledger: Ledger,
-        executor: ShardWorker,
-        turn: Turn,
-        processor: Processor,
-        opened: float,
-        *,
-        owns_message: bool,
+        self, holding: Holding, processor: Processor, *, owns_message: bool
     ) -> str:
-        lease = turn.options.lease or self._lease
-        holding = Holding(
-            ledger,
-            turn,
-            executor=executor,
-            lease=lease,
-            opened=opened,
-        )
+        ledger, turn, executor = holding.ledger, holding.turn, holding.executor
         part = Slice(
             app=self._app,
-            ledger=ledger,
             holding=holding,
-            layer=turn.layer,
             processor=processor,
-            work=work_of(turn, executor.pool, opened),
+            work=work_of(turn, executor.pool, holding.opened),
             batch=self._batches.of(turn.hold.job),
             owns_message=owns_message,
         )
