@@ -4,6 +4,7 @@ A job as bars: one for each layer, with rate and eta.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import click
 from rich.console import Console, Group, RenderableType
@@ -21,6 +22,7 @@ from celery_pecker.surfaces.console.rendering import STYLES, visible
 from celery_pecker.surfaces.views.phrases import duration, pace
 from celery_sharding.cli.context import NO, UNKNOWN, Context, of_job
 from celery_sharding.cli.listing import document
+from celery_sharding.ledger.reading import Reading
 from celery_sharding.ledger.rows import JobRow
 from celery_sharding.model import LayerProgress, Outcome, Stage
 from celery_sharding.overview import JobPace, State, verdict
@@ -148,7 +150,7 @@ def watch(
     not ended in time. With --json one line for each look; in a pipe one for each per
     cent.
     """
-    watching = Watching(context, task_id, every, timeout)
+    watching = Watching(context.ledger.reading, task_id, every, timeout)
     with interrupted(UNKNOWN):  # the job goes on
         _show(context, watching)
     last = watching.last
@@ -158,17 +160,15 @@ def watch(
         context.leave(NO)
 
 
+@dataclass
 class Watching:
     """Looks at a job, one after the other, until there is nothing more to see."""
 
-    def __init__(
-        self, context: Context, task_id: str, every: float, timeout: float | None
-    ) -> None:
-        self._reading = context.ledger.reading
-        self._task_id = task_id
-        self._every = every
-        self._timeout = timeout
-        self.last: JobRow | None = None
+    reading: Reading
+    task_id: str
+    every: float
+    timeout: float | None
+    last: JobRow | None = None
 
     def looks(
         self,
@@ -181,8 +181,8 @@ class Watching:
         began = answered = SYSTEM.monotonic()
         while True:
             try:
-                row = self._reading.job(self._task_id)
-                layers = self._reading.layers(row.leading)
+                row = self.reading.job(self.task_id)
+                layers = self.reading.layers(row.leading)
             except DatabaseUnavailable as error:
                 if self.last is None or SYSTEM.monotonic() - answered > AWAY:
                     raise
@@ -193,9 +193,9 @@ class Watching:
                 yield row, layers
                 if row.stage is Stage.ENDED:
                     return
-            left = self._every
-            if self._timeout is not None:
-                left = min(left, began + self._timeout - SYSTEM.monotonic())
+            left = self.every
+            if self.timeout is not None:
+                left = min(left, began + self.timeout - SYSTEM.monotonic())
                 if left <= 0:
                     return
             sleep(left)
