@@ -9,7 +9,7 @@ from celery import Celery
 
 from celery_pecker.kernel.adapters.adapter import Flow
 from celery_pecker.kernel.adapters.calls import PerApp, awaited
-from celery_pecker.kernel.clock import SYSTEM, to_us
+from celery_pecker.kernel.clock import SYSTEM, new_tag, to_us
 from celery_pecker.schedules.declarations.reading import STORED
 from celery_pecker.schedules.declarations.validation import storable
 from celery_pecker.schedules.engine.model import Delivery, Misfire, RunMode
@@ -202,8 +202,11 @@ class Schedules(PerApp):
             InvalidField: one of it is not allowed; nothing was written.
             VersionConflict: the schedule has another version; nothing was written.
         """
-        named, fields = self._validator.once(task, at, name, fields)
-        return self.set(named, **fields)
+        instant = self._validator.instant("at", at)
+        if instant is None:
+            refuse("at", at, "a datetime, or its text, as '2026-11-23 10:00'")
+        fields |= {"task": task, "schedule": {"once": instant.isoformat()}}
+        return self.set(name or f"{task} once {new_tag()}", **fields)
 
     aonce = awaited(once)
 

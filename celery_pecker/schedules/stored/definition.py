@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from celery_pecker.kernel.app_modules import load_app
-from celery_pecker.kernel.clock import new_tag
 from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.errors import InvalidField
 from celery_pecker.schedules.declarations.reading import STORED
@@ -175,17 +174,6 @@ class Validator:
             paused=paused,
             in_code=name in self.code(),
         )
-
-    def once(
-        self, task: str, at: datetime | str, name: str | None, fields: dict[str, Any]
-    ) -> tuple[str, dict[str, Any]]:
-        """Return name and fields of `set` for one run."""
-        instant = self.instant("at", at)
-        if instant is None:
-            refuse("at", at, "a datetime, or its text, as '2026-11-23 10:00'")
-        fields["schedule"] = {"once": instant.isoformat()}
-        fields["task"] = task
-        return name or f"{task} once {new_tag()}", fields
 
     def _check_task(self, task: object) -> None:
         if not isinstance(task, str) or not storable(task):
