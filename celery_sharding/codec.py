@@ -26,6 +26,11 @@ def encode(value: Any, *, what: str = "a value") -> bytes:
     except REFUSALS as error:
         message = f"{what} cannot be written as JSON: {error}"
         raise ItemNotSerializable(message) from error
+    return packed(text)
+
+
+def packed(text: bytes) -> bytes:
+    """Return JSON as it is stored."""
     if len(text) < WORTH:
         return PLAIN + text
     return DEFLATED + zlib.compress(text, 1)

@@ -6,7 +6,6 @@ is looked up in the ledger, where only code with rights to the tables has put it
 KeyRange is read nowhere: it says no more than a list of numbers would.
 """
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -17,7 +16,7 @@ from celery import Celery
 from kombu.utils.json import dumps
 
 from celery_pecker.kernel.clock import new_tag
-from celery_sharding.codec import DEFLATED, PLAIN, REFUSALS, WORTH, encode_items
+from celery_sharding.codec import REFUSALS, encode_items, packed
 from celery_sharding.errors import (
     InlineLimitExceeded,
     ItemNotSerializable,
@@ -109,10 +108,7 @@ def encode(data: object, *, limit: float) -> Encoded:
         texts.append(f"[{','.join(parts)}]")
     if size > limit:
         raise InlineLimitExceeded(_too_large(size, limit))
-    whole = f'{{"{LAYERS}":[{",".join(texts)}]}}'.encode()
-    if len(whole) < WORTH:
-        return Encoded(PLAIN + whole, count)
-    return Encoded(DEFLATED + zlib.compress(whole, 1), count)
+    return Encoded(packed(f'{{"{LAYERS}":[{",".join(texts)}]}}'.encode()), count)
 
 
 def put(ledger: Ledger, data: object, *, limit: float) -> Any:

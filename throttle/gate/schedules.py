@@ -7,6 +7,7 @@ is shared is the shape of one method.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from throttle.gate import Gate
@@ -15,13 +16,13 @@ from throttle.route import Route, load
 from throttle.settings import Settings
 
 
+@dataclass(eq=False, repr=False)
 class ScheduleGate:
     """Leaves out the entries of hot databases. Asked on one thread; never waits."""
 
-    def __init__(self, app: Any, gate: Gate, route: Route) -> None:
-        self._app = app
-        self._gate = gate
-        self._route = route
+    app: Any
+    gate: Gate
+    route: Route
 
     def held(self, names: Sequence[str]) -> Collection[str]:
         """Return those of the due entries that have to wait.
@@ -29,12 +30,12 @@ class ScheduleGate:
         In the order of the names: they are due longest first. An entry that passes
         counts as started in this cycle, although another replica may claim it.
         """
-        schedule: Mapping[str, Any] = self._app.conf.beat_schedule
+        schedule: Mapping[str, Any] = self.app.conf.beat_schedule
         targets = {name: self._target(schedule.get(name)) for name in names}
         return [
             name
             for name, target in targets.items()
-            if target is not None and not self._gate.admit(target.database).admitted
+            if target is not None and not self.gate.admit(target.database).admitted
         ]
 
     def shut(self) -> Collection[str]:
@@ -42,7 +43,7 @@ class ScheduleGate:
 
         For the alarms of the gate's caller.
         """
-        return self._gate.shut()
+        return self.gate.shut()
 
     def _target(self, entry: Any) -> Target | None:
         if entry is None:
@@ -50,12 +51,12 @@ class ScheduleGate:
         get = entry.get if isinstance(entry, Mapping) else _attributes(entry)
         task = str(get("task"))
         headers = (get("options") or {}).get("headers") or {}
-        return self._route.target(
+        return self.route.target(
             task,
             get("args") or (),
             get("kwargs") or {},
             headers,
-            option=getattr(self._app.tasks.get(task), "throttle", None),
+            option=getattr(self.app.tasks.get(task), "throttle", None),
         )
 
 
