@@ -110,9 +110,9 @@ def version() -> str:
 __getattr__, __dir__ = _lazy_names(
     globals(),
     {
-        "tasks": ("Pecker", "ScheduledTask"),
-        "runs": ("Run", "current as current_run"),
-        "schedules.engine.model": ("Delivery", "Misfire", "RunMode"),
-        "deadline": ("DeadlineExceeded", "deadline"),
+        "tasks": "Pecker ScheduledTask",
+        "runs": "Run current:current_run",
+        "schedules.engine.model": "Delivery Misfire RunMode",
+        "deadline": "DeadlineExceeded deadline",
     },
 )

@@ -58,9 +58,9 @@ __all__ = ["Gate", "Throttle", "instrument", "report"]
 __getattr__, __dir__ = lazy_names(
     globals(),
     {
-        "gate": ("Gate",),
-        "app": ("Throttle",),
-        "instrument": ("instrument",),
-        "exchange.process": ("report",),
+        "gate": "Gate",
+        "app": "Throttle",
+        "instrument": "instrument",
+        "exchange.process": "report",
     },
 )

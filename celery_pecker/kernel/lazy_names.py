@@ -4,25 +4,26 @@ Each `celery` command imports our packages before it knows what it is asked for;
 loads Celery or a driver of PostgreSQL is loaded at its first use.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
 def lazy_names(
-    namespace: dict[str, object], modules: Mapping[str, Sequence[str]]
+    namespace: dict[str, object], modules: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and the ``__dir__`` of a package.
 
     Args:
         namespace: the package's ``globals()``; a name that was loaded is kept there.
-        modules: the public names that each module has, below the package: as they are
-            there, or ``current as current_run``. The module's own name is itself.
+        modules: of each module below the package its public names, with blanks between:
+            as they are there, or ``current:current_run``. The module's own name is
+            itself.
     """
     package = namespace["__name__"]
     places = {
-        name.rpartition(" as ")[2]: (module, name.partition(" as ")[0])
+        name.rpartition(":")[2]: (module, name.partition(":")[0])
         for module, names in modules.items()
-        for name in names
+        for name in names.split()
     }
 
     def load(name: str) -> object:

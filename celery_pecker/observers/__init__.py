@@ -76,9 +76,9 @@ __all__ = ["Answer", "Lease", "Observers", "Place", "Retry", "Status", "observer
 __getattr__, __dir__ = lazy_names(
     globals(),
     {
-        "model": ("Answer", "Place", "Status"),
-        "lease": ("Lease",),
-        "app": ("Observers", "observers_of"),
-        "retry": ("Retry",),
+        "model": "Answer Place Status",
+        "lease": "Lease",
+        "app": "Observers observers_of",
+        "retry": "Retry",
     },
 )

@@ -39,5 +39,5 @@ __all__ = ["Mode", "Outbox", "outboxes"]
 
 __getattr__, __dir__ = lazy_names(
     globals(),
-    {"model": ("Mode",), "app": ("Outbox", "outboxes")},
+    {"model": "Mode", "app": "Outbox outboxes"},
 )

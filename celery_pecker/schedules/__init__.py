@@ -33,5 +33,5 @@ __all__ = [
 
 __getattr__, __dir__ = lazy_names(
     globals(),
-    {"stored.model": ("Change", "ScheduleRow"), "stored.app": ("Schedules",)},
+    {"stored.model": "Change ScheduleRow", "stored.app": "Schedules"},
 )

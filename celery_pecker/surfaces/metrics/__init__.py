@@ -38,5 +38,5 @@ __all__ = ["Server", "TableCollector"]
 # Figures of other packages need neither our tables nor our port.
 __getattr__, __dir__ = lazy_names(
     globals(),
-    {"server": ("Server",), "tables": ("TableCollector",)},
+    {"server": "Server", "tables": "TableCollector"},
 )
