@@ -124,7 +124,8 @@ def test_every_statement_that_is_used_is_there_and_none_is_left_over(
     labels = {*statements(package)}
     assert {"claim_due", "claim_shards"} & run_by_name(package)
     assert run_by_name(package) <= labels
-    assert labels <= constants(package)
+    # A package that stands on the kernel lends it its seam: figures are written so.
+    assert labels <= constants(package) | constants("celery_pecker")
 
 
 def test_a_label_stands_once_and_before_each_statement() -> None:
