@@ -4,6 +4,7 @@ import re
 from datetime import datetime, timedelta, tzinfo
 
 from celery_pecker.alarms.model import shortened
+from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.declared import moment_of
 from celery_pecker.kernel.errors import InvalidField, PeckerError
@@ -73,7 +74,7 @@ def until(database: Database, text: str, zone: tzinfo | None = None) -> datetime
     Raises:
         InvalidField: it is neither, or lies in the past.
     """
-    now: datetime = database.run("read_alarm_clock")[0][0]
+    now = from_us(database.run("read_clock")[0][0])
     if found := LENGTH.fullmatch(text.strip()):
         return now + timedelta(**{UNITS[found[2]]: int(found[1])})
     instant = moment_of(text.strip(), zone)

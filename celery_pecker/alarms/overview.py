@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
 
 from celery_pecker.alarms.kinds import KINDS, length
+from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.database import Database
 
 MOST = 1_000
@@ -117,8 +117,7 @@ class AlarmsOverview:
 
     def now(self) -> datetime:
         """Return the database's time."""
-        [(instant,)] = self._database.run("read_alarm_clock")
-        return cast("datetime", instant)
+        return from_us(self._database.run("read_clock")[0][0])
 
     def targets(self) -> Sequence[TargetRow]:
         """Return where notices went, or should."""

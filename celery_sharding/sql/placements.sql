@@ -3,8 +3,7 @@
 with {clock}
 select executor.hostname, executor.slots, executor.direct_queue, executor.started_at,
        executor.seen_at
-from {schema}.pecker_executors as executor, clock
-where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
+{living_executors}
     and (%(queues)s::text[] is null or executor.queues && %(queues)s::text[])
 order by executor.hostname
 

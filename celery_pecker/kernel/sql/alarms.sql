@@ -855,7 +855,3 @@ left join {schema}.pecker_alarms as alarm
 where r.looked_at > clock.now - interval '1 day'
 group by r.rule, r.looked_at, clock.now
 order by r.rule
-
-/* celery_pecker:read_alarm_clock */
-with {clock}
-select now from clock

@@ -289,6 +289,8 @@ living as materialized (
 known as materialized (
     select task.name, task.epoch, task.missed, task.paused,
            coalesce(declared.declared_until >= clock.now, false) as declared,
+           coalesce(declared.declared_until >= clock.now, false) and not task.paused
+               as runs,
            case declared.run when 'local' then living.local else living.dispatch end
                as claimed,
            declared.run = 'local' as local,
@@ -324,19 +326,12 @@ from clock,
                greatest(coalesce((extract(epoch from
                    max(overdue) filter (where declared)) * 1000000)::bigint, 0), 0)
                    as worst_us,
+               count(*) filter (where runs and (failing or undelivered)) as failing,
+               count(*) filter (where runs and undelivered) as undelivered,
                count(*) filter (
-                   where declared and not paused and (failing or undelivered)
-               ) as failing,
-               count(*) filter (
-                   where declared and not paused and undelivered
-               ) as undelivered,
-               count(*) filter (
-                   where declared and not paused and unreported
-                       and not coalesce(failing or undelivered, false)
+                   where runs and unreported and not coalesce(failing or undelivered, false)
                ) as unreported,
-               count(*) filter (
-                   where declared and not paused and not claimed
-               ) as unclaimed
+               count(*) filter (where runs and not claimed) as unclaimed
         from known
     ) as entries
     left join (
