@@ -58,7 +58,7 @@ class Observer:
             full=full,
             on_parked=on_parked,
             on_moved=on_moved,
-            **self._bound(args, kwargs),
+            **refusals.bound(self.kind, self.function, args, kwargs),
         )
         return made
 
@@ -78,6 +78,3 @@ class Observer:
         """Return an observer as the table has it."""
         row: ObserverRow | None = self.observers.status(name)
         return row
-
-    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        return refusals.bound(self.kind, self.function, args, kwargs)

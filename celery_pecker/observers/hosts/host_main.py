@@ -18,8 +18,6 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-
 from celery_pecker.kernel import user_code
 from celery_pecker.kernel.backoff import Backoff
 from celery_pecker.kernel.clock import pause
@@ -59,7 +57,6 @@ class Notices:
     app: Any
     outbox: Any
     tables: Tables
-    database: Database
 
     def step(self) -> float:
         """Send what there is; return the seconds to sleep."""
@@ -78,21 +75,19 @@ class Notices:
     def _send(self, notice: Notice) -> None:
         message = self.app.signature(json.loads(notice.signature))
         signature = message.clone(args=(json.loads(notice.event),))
-        text = f"{self.database.schema}\0{notice.id}"
+        database = self.tables.database
+        text = f"{database.schema}\0{notice.id}"
         signature.set(task_id=str(uuid.uuid5(NAMESPACE, text)))
         if self.outbox is None:
             signature.apply_async()
             self.tables.notice_sent(notice.id)
             return
-        with self._connection() as connection:
-            closed = render(statements()["close_observer_notice"], self.database.schema)
+        with BoundedConnection.within(database.dsn, 10.0) as connection:
+            closed = render(statements()["close_observer_notice"], database.schema)
             gone = connection.execute(closed.encode(), {"id": notice.id}).rowcount == 0
             if gone:  # this was slow, and another host has sent it
                 return
             self.outbox.send(signature, connection=connection)
-
-    def _connection(self) -> psycopg.Connection[Any]:
-        return BoundedConnection.within(self.database.dsn, 10.0)
 
 
 BEAT_INTERVAL = 0.1
@@ -156,8 +151,8 @@ async def _main(observers: Any, config: dict[str, Any], beats: int) -> None:
         config=config,
     )
     events = Events()
-    own = Database.of(settings, role="observers")
-    notices = Notices(observers.app, observers.outbox, Tables(own, {}), own)
+    own = Tables(Database.of(settings, role="observers"), {})
+    notices = Notices(observers.app, observers.outbox, own)
     sender = Loop(notices.step, name="pecker observer notices")
     host = Host(
         plan,

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO
 
 from celery_pecker.kernel.errors import Misconfigured
 from celery_pecker.kernel.settings import PREFIX
@@ -54,10 +53,11 @@ class Supervisor(SupervisedHosts):
             raise Misconfigured(message)
         self._base = base = name or socket.gethostname()
         self._settings = settings
+        named = {one.function.__module__ for one in observers.kinds.values()}
         config = {
             "home": _home(observers),
             "path": sys.path,
-            "modules": _modules(observers),
+            "modules": sorted(named - {"__main__"}),
             "conf": {
                 PREFIX + k: v for k, v in asdict(settings).items() if v is not None
             },
@@ -80,7 +80,12 @@ class Supervisor(SupervisedHosts):
         """
         for host, name in zip(self.hosts, self._free_names(place), strict=False):
             host.config["name"] = name
-        with _nameless() as file:
+        with (
+            # In memory, where the system has such a file: disks may be read-only.
+            os.fdopen(os.memfd_create("pecker observe"), "w+b")
+            if hasattr(os, "memfd_create")
+            else tempfile.TemporaryFile()
+        ) as file:
             file.write(json.dumps([host.config for host in self.hosts]).encode())
             file.seek(0)
             os.dup2(file.fileno(), 0)
@@ -112,13 +117,6 @@ class Supervisor(SupervisedHosts):
             yield name
 
 
-def _nameless() -> IO[bytes]:
-    """Return a file in memory, where the system has such: disks may be read-only."""
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("pecker observe"), "w+b")
-    return tempfile.TemporaryFile()
-
-
 def _home(observers: Observers) -> str:
     if observers.home != "__main__":
         return observers.home
@@ -130,8 +128,3 @@ def _home(observers: Observers) -> str:
         )
         raise Misconfigured(message)
     return str(spec.name)
-
-
-def _modules(observers: Observers) -> list[str]:
-    named = {one.function.__module__ for one in observers.kinds.values()}
-    return sorted(named - {"__main__"})

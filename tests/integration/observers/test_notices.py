@@ -103,7 +103,7 @@ def test_a_parked_and_a_moved_one_are_told_to_the_broker(
     host.report([released])
     other = desk.host("other")
     assert len(other.claim(10, 10)) == 1
-    Notices(app, None, other, database).step()
+    Notices(app, None, other).step()
     sent = [event for _, event in messages(app, queue)]
     assert [one["event"] for one in sent] == ["parked", "moved"]
     assert sent[0]["error"] == "why"
@@ -118,7 +118,7 @@ def test_a_broken_signature_holds_no_other_up_and_is_kept(
     app = desk.observers.app
     park(desk, host, "bad", tell(app, queue, serializer="no such"))
     park(desk, host, "good", tell(app, queue))
-    sender = Notices(app, None, host, database)
+    sender = Notices(app, None, host)
     sender.step()
     [(_, event)] = messages(app, queue)
     assert event["name"] == "good"
@@ -138,7 +138,7 @@ def test_one_that_was_tried_for_months_holds_no_other_up(
     park(desk, host, "bad", tell(app, queue, serializer="no such"))
     desk.sql("update pecker_observer_notices set tries = 5000")
     park(desk, host, "good", tell(app, queue))
-    Notices(app, None, host, database).step()
+    Notices(app, None, host).step()
     assert [event["name"] for _, event in messages(app, queue)] == ["good"]
     [(tries, hour)] = desk.sql(
         "select tries, held_until <= now() + interval '1 hour'"
@@ -154,7 +154,7 @@ def test_one_that_a_dead_host_had_in_hand_is_sent_by_another(
     app = desk.observers.app
     park(desk, host, "btc", tell(app, queue))
     assert len(host.notices(10)) == 1
-    sender = Notices(app, None, desk.host("other"), database)
+    sender = Notices(app, None, desk.host("other"))
     sender.step()
     assert messages(app, queue) == []
     desk.sql(DUE)
@@ -170,7 +170,7 @@ def test_the_task_id_of_a_notice_stays_the_same(
     app = desk.observers.app
     park(desk, host, "btc", tell(app, queue))
     desk.sql("create table kept as select * from pecker_observer_notices")
-    sender = Notices(app, None, host, database)
+    sender = Notices(app, None, host)
     sender.step()
     desk.sql(
         "insert into pecker_observer_notices overriding system value select * from kept"
@@ -187,7 +187,7 @@ def test_an_outbox_that_fails_has_nothing_and_is_asked_once_more(
     app = desk.observers.app
     park(desk, host, "btc", tell(app, queue))
     outbox = Outbox()
-    sender = Notices(app, outbox, host, database)
+    sender = Notices(app, outbox, host)
     outbox.broken = True
     sender.step()
     assert desk.sql("select * from sent") == []
@@ -212,7 +212,7 @@ def test_of_two_hosts_with_one_notice_one_asks_the_outbox(
     in_hand = host.notices(10)
     assert len(in_hand) == 1
     desk.sql(DUE)
-    Notices(app, Outbox(), desk.host("other"), database).step()
+    Notices(app, Outbox(), desk.host("other")).step()
     monkeypatch.setattr(host, "notices", lambda _most: in_hand)
-    Notices(app, Outbox(), host, database).step()
+    Notices(app, Outbox(), host).step()
     assert len(desk.sql("select * from sent")) == 1
