@@ -145,7 +145,12 @@ class Outbox(PerApp):
         Raises:
             NotRecorded: a row, or a message built of it, cannot be recorded.
         """
-        batch = self._batch(task, rows, mode, options)
+        one = bulk.checked(task, options)
+
+        def gather(signature: Any) -> tuple[list[Entry], Any]:
+            return self._gather(signature, None, mode, dict(options))
+
+        batch = bulk.build(one, rows, gather, self.settings.outbox_message_bytes)
         return self._writer.write(
             batch.entries, connection, lambda _: batch.results, copies=batch.copies
         )
@@ -219,20 +224,6 @@ class Outbox(PerApp):
             entries = [replace(entry, key=key) for entry in entries]
         refusals.check_keys(entries)
         return entries, result
-
-    def _batch(
-        self,
-        task: Any,
-        rows: Iterable[Any],
-        mode: Mode | str | None,
-        options: dict[str, Any],
-    ) -> bulk.BulkBatch:
-        one = bulk.checked(task, options)
-
-        def gather(signature: Any) -> tuple[list[Entry], Any]:
-            return self._gather(signature, None, mode, dict(options))
-
-        return bulk.build(one, rows, gather, self.settings.outbox_message_bytes)
 
     @cached_property
     def _writer(self) -> Writer:

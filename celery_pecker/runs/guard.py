@@ -249,16 +249,14 @@ class Guard:
             return
         self.watch.wrap(task)
         if task_has_custom(task, "__call__"):
-            self._wrap_class(type(task))
+            cls: Any = type(task)
+            if not hasattr(vars(cls).get("__call__"), MARK):
+                cls.__call__ = self._around(cls.__call__, lambda args: args[0])
         elif not hasattr(task.run, MARK):
             task.run = self._around(task.run, lambda _args: task)
         inner = vars(task).get("_orig_run")
         if inner is not None and not hasattr(inner, MARK):
             task._orig_run = past_autoretry(task, inner)  # noqa: SLF001  # Celery's
-
-    def _wrap_class(self, cls: Any) -> None:
-        if not hasattr(vars(cls).get("__call__"), MARK):
-            cls.__call__ = self._around(cls.__call__, lambda args: args[0])
 
     def _around(
         self, original: Callable[..., Any], whose: Callable[[tuple[Any, ...]], Any]

@@ -170,12 +170,7 @@ class Watch:
         return request.name if run is None else run.name
 
     def _on_dropped(
-        self,
-        sender: Any = None,
-        message: Any = None,
-        exc: Any = None,
-        name: str = "",
-        **_: object,
+        self, sender: Any, message: Any, exc: Any, name: str = "", **_: object
     ) -> None:
         """Report a message that Celery drops: no such task here, or it is refused."""
         if not any(task in self._tasks for task in sender.app.tasks.values()):
@@ -187,12 +182,7 @@ class Watch:
             self.add(run, str(known.get("task", name)), error, None)
 
     def _on_revoked(
-        self,
-        sender: Any = None,
-        request: Any = None,
-        expired: bool = False,
-        terminated: bool = False,
-        **_: object,
+        self, sender: Any, request: Any, expired: bool, terminated: bool, **_: object
     ) -> None:
         """Report a message that Celery refused: it expired, or was revoked.
 

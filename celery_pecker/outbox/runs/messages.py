@@ -93,22 +93,15 @@ class Messages:
         return ThreadPoolExecutor(1, thread_name_prefix="pecker-outbox-parking")
 
     def _on_revoked(
-        self,
-        sender: Any = None,
-        request: Any = None,
-        *,
-        expired: bool = False,
-        **_: object,
+        self, sender: Any, request: Any, *, expired: bool = False, **_: object
     ) -> None:
-        ref = None if request is None else self.read(request)
+        ref = self.read(request)
         if isinstance(ref, RowRef):
             why = EXPIRED if expired else REVOKED
             name = str(getattr(sender, "name", ""))
             self._parking.submit(self._give_up, RunService.park, ref, name, why)
 
-    def _on_refused(
-        self, message: Any = None, exc: BaseException | None = None, **_: object
-    ) -> None:
+    def _on_refused(self, message: Any, exc: BaseException | None, **_: object) -> None:
         headers = getattr(message, "headers", None) or {}
         ref = header.read(headers.get(HEADER), headers.get("id"))
         if ref is not None:

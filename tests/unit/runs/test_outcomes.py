@@ -73,5 +73,6 @@ def test_a_message_that_never_starts_is_reported(
     header = {"name": "sweep", "due_at": due, "era": 0, "epoch": 7}
     mine = task_id("public", "sweep", 1_767_225_600_000_000, 0)
     request = SimpleNamespace(id=mine, pecker=header)
-    task_revoked.send(sender=task, request=request, **how)
+    told = {"expired": False, "terminated": False, **how}
+    task_revoked.send(sender=task, request=request, **told)
     assert made == reports
