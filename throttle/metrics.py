@@ -175,7 +175,7 @@ class ThrottleCollector(measures.ReadCollector):
 
     def __init__(self, sampler: Sampler) -> None:
         self._sums = Sums()
-        super().__init__(lambda: families(sampler.sample(), self._sums))
+        super().__init__(lambda: families(sampler.sample(), self._sums), fresh=0.0)
 
 
 def register(

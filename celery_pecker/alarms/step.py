@@ -157,8 +157,6 @@ AT_ONCE = 20
 HOLD = 60.0
 """Seconds for which a claimed notice belongs to its sender. A call begins in the first
 half of them and is given up after the other, so no two senders call at a time."""
-FIRST_REST, LONGEST_REST = 5.0, 300.0
-"""Seconds that a target which fails is left alone: doubled each time."""
 LONGEST_ERROR = 500
 
 
@@ -209,7 +207,7 @@ class Sending:
                 self._late[notice.target] = notice, call
             failed.add(notice.target)
             text = _line(error)
-            self.tables.failed(notice, text, first=FIRST_REST, most=LONGEST_REST)
+            self.tables.failed(notice, text)
             logger.warning(
                 "pecker: target %s did not take a notice, tried again: %s",
                 notice.target,

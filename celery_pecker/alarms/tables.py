@@ -20,6 +20,8 @@ from celery_pecker.kernel.database import Database
 
 LEASE = 30.0
 """Seconds for which a look is its replica's; one that dies leaves it after them."""
+FIRST_REST, LONGEST_REST = 5.0, 300.0
+"""Seconds that a target which fails is left alone: doubled each time."""
 NAMED = 5
 """How many subjects of a storm are named."""
 
@@ -135,7 +137,7 @@ class Tables:
             is not None
         )
 
-    def failed(self, notice: Notice, error: str, *, first: float, most: float) -> None:
+    def failed(self, notice: Notice, error: str) -> None:
         """Let a target rest that did not take a notice."""
         self.database.change(
             "fail_alarm_notice",
@@ -143,8 +145,8 @@ class Tables:
             target=notice.target,
             holder=self._holder,
             error=error,
-            first=first,
-            most=most,
+            first=FIRST_REST,
+            most=LONGEST_REST,
         )
 
 

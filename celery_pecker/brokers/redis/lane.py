@@ -321,7 +321,9 @@ class StoredRedis(StoredLane):
         """
         texts = []
         for one in messages:
-            priority = _priority(self._broker.channel, one)
+            known = {"properties": {"priority": one.priority or 0}}
+            # By kombu's rule, which also says which list it is
+            priority = int(self._broker.channel._get_message_priority(known))  # noqa: SLF001
             where = one.exchange, one.routing_key, priority
             texts.append((where, rendered(one, priority, now)))
         pushed = self._script.push(
@@ -381,9 +383,3 @@ def rendered(message: Message, priority: int, now: datetime) -> bytes:
         f' "content-type": {quoted(message.content_type)},'
         f' "headers": {message.headers}, "properties": {json.dumps(properties)}}}'
     ).encode()
-
-
-def _priority(channel: Any, message: Message) -> int:
-    """Return the priority by kombu's rule, which also says which list it is."""
-    properties = {"properties": {"priority": message.priority or 0}}
-    return int(channel._get_message_priority(properties))  # noqa: SLF001 (kombu's rule)

@@ -60,8 +60,8 @@ def observers(
     """Show hosts with their load, and observers: those that need a look first."""
     overview = ObserversOverview(context.database)
     summary = overview.summary()
-    _require(overview, summary, kind=kind, node=node)
     which = Which(kind=kind, node=node, place=place)
+    _require(overview, summary, which)
     page = overview.page(which, limit=limit)
     hosts = [one for one in summary.hosts if node in {None, one.name, one.node}]
     if context.print_json(
@@ -143,13 +143,10 @@ def _lease(host: NodeRow) -> str:
 
 
 def _require(
-    overview: ObserversOverview,
-    summary: ObserversSummary,
-    *,
-    kind: str | None,
-    node: str | None,
+    overview: ObserversOverview, summary: ObserversSummary, which: Which
 ) -> None:
     """Raise a usage error for a host or observer that does not exist."""
+    kind, node = which.kind, which.node
     hosts = sorted({one.name for one in summary.hosts})
     if node is not None and node not in {*hosts, *(one.node for one in summary.hosts)}:
         refuse_unknown("--node", node, "there are", hosts)

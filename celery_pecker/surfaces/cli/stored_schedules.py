@@ -10,13 +10,11 @@ from celery_pecker.surfaces.cli.context import Context
 PAGE = 1_000
 
 
-def stored_rows(
-    schedules: Schedules, *, search: str | None = None, task: str | None = None
-) -> Iterator[ScheduleRow]:
+def stored_rows(schedules: Schedules) -> Iterator[ScheduleRow]:
     """Yield all stored schedules, by name."""
     after = None
     while True:
-        page = schedules.list(search=search, task=task, after=after, limit=PAGE)
+        page = schedules.list(after=after, limit=PAGE)
         yield from page
         if len(page) < PAGE:
             return

@@ -8,6 +8,7 @@ what is collected on the loop is what was read.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache, partial
 
 from celery import Celery
@@ -28,27 +29,25 @@ READ_TIMEOUT = 3.0
 """Seconds until a scrape goes without our figures; Prometheus gives all of it ten."""
 
 
+@dataclass(eq=False)
 class Part:
     """Figures of one kind, read on a thread of their own; one reading at a time."""
 
-    def __init__(
-        self,
-        read: Callable[[], tuple[Metric, ...]],
-        otherwise: tuple[Metric, ...] = (),
-    ) -> None:
-        self._read = read
-        self._otherwise = otherwise
+    read: Callable[[], tuple[Metric, ...]]
+    otherwise: tuple[Metric, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    _reading: asyncio.Future[tuple[Metric, ...]] | None = None
+
+    def __post_init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="pecker-metrics")
-        self._reading: asyncio.Future[tuple[Metric, ...]] | None = None
-        self.metrics: tuple[Metric, ...] = ()
 
     async def refresh(self) -> None:
         """Have figures of now, or say that there are none."""
         if self._reading is None or self._reading.done():
             loop = asyncio.get_running_loop()
-            self._reading = loop.run_in_executor(self._thread, self._read)
+            self._reading = loop.run_in_executor(self._thread, self.read)
         done, _ = await asyncio.wait({self._reading}, timeout=READ_TIMEOUT)
-        self.metrics = self._reading.result() if done else self._otherwise
+        self.metrics = self._reading.result() if done else self.otherwise
 
 
 class Figures(Collector):

@@ -143,7 +143,7 @@ def read_entry(source: Source, query: Query) -> dict[str, Any] | None:
 
 def _verdict(
     overview: Overview, detail: EntryDetail, next_us: int | None, zone: tzinfo
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return why the entry runs or does not, as `explain` says it."""
     question = Question(
         name=detail.row.name,
@@ -152,10 +152,9 @@ def _verdict(
         locks=overview.locks(),
         next_us=next_us,
     )
-    reply = explain(
+    return explain(
         question, lambda us: f"{from_us(us).astimezone(zone):%Y-%m-%d %H:%M:%S %Z}"
-    )
-    return {"why": reply.why, "advice": reply.advice, "trouble": reply.trouble}
+    ).shown
 
 
 def _bad(row: EntryRow, source: Source) -> dict[str, Any] | None:

@@ -44,12 +44,7 @@ class ReadCollector(Collector):
     not.
     """
 
-    def __init__(
-        self,
-        read: Callable[[], Iterable[Metric]],
-        *,
-        fresh: float = 0.0,
-    ) -> None:
+    def __init__(self, read: Callable[[], Iterable[Metric]], *, fresh: float) -> None:
         """``fresh``: seconds for which what was read is given again."""
         self._last = LastRead(lambda: tuple(read()), fresh)
         self._reading = threading.Lock()

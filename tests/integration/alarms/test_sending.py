@@ -14,7 +14,8 @@ import pytest
 from celery import Celery
 
 from celery_pecker.alarms import Notice
-from celery_pecker.alarms.step import HOLD, LONGEST_REST, Sending
+from celery_pecker.alarms.step import HOLD, Sending
+from celery_pecker.alarms.tables import LONGEST_REST
 from celery_pecker.alarms.targets import read_targets
 from celery_pecker.kernel.errors import DatabaseUnavailable, Misconfigured
 from celery_pecker.kernel.hidden_settings import hide

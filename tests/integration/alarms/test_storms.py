@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from celery_pecker.alarms.model import Notice
 from celery_pecker.alarms.overview import AlarmsOverview
-from celery_pecker.alarms.step import LONGEST_REST
+from celery_pecker.alarms.tables import LONGEST_REST
 from tests.integration.alarms.conftest import INTERVAL, Rows, Starter
 
 Passing = Callable[[float], None]
