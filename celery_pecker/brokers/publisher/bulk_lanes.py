@@ -1,10 +1,12 @@
 """How a broker takes many messages in one go: entries' slots, and stored messages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
+
+from kombu.utils.json import loads
 
 from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.lanes import Dispatch
@@ -37,6 +39,20 @@ class FastLane:
     """Fills a message in as a slot would; what is odd about its entry is raised."""
     push: Callable[[Sequence[tuple[Any, Dispatch]], str, datetime], None]
     """Sends all messages, under a token."""
+
+
+def prepared(
+    channel: Any, message: Message, body: bytes | str, properties: Mapping[str, Any]
+) -> Any:
+    """Return a stored message as a channel of kombu's sends it."""
+    return channel.prepare_message(
+        body,
+        priority=message.priority,
+        content_type=message.content_type,
+        content_encoding=message.content_encoding,
+        headers=loads(message.headers),
+        properties=properties,
+    )
 
 
 Key = TypeVar("Key", int, str)

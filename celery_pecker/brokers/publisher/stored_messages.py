@@ -14,9 +14,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from kombu.utils.json import loads
-
-from celery_pecker.brokers.publisher.bulk_lanes import Pushed, StoredLane
+from celery_pecker.brokers.publisher.bulk_lanes import Pushed, StoredLane, prepared
 from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.entities import decode
 from celery_pecker.brokers.publisher.message_template import UNREADABLE
@@ -187,15 +185,8 @@ class StoredPublisher:
         if channel.body_encoding is None:
             body = message.body.decode(message.content_encoding)
         properties = message.redated(self._clock.now())
-        prepared = channel.prepare_message(
-            body,
-            priority=message.priority,
-            content_type=message.content_type,
-            content_encoding=message.content_encoding,
-            headers=loads(message.headers),
-            properties=properties,
-        )
-        channel.basic_publish(prepared, message.exchange, message.routing_key)
+        sent = prepared(channel, message, body, properties)
+        channel.basic_publish(sent, message.exchange, message.routing_key)
 
 
 def _batches(

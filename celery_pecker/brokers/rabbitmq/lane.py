@@ -19,9 +19,13 @@ from typing import Any, NamedTuple
 from amqp import spec
 from amqp.method_framing import frame_writer
 from amqp.serialization import dumps
-from kombu.utils.json import loads
 
-from celery_pecker.brokers.publisher.bulk_lanes import FastLane, Pushed, StoredLane
+from celery_pecker.brokers.publisher.bulk_lanes import (
+    FastLane,
+    Pushed,
+    StoredLane,
+    prepared,
+)
 from celery_pecker.brokers.publisher.connection import BrokerConnection
 from celery_pecker.brokers.publisher.lanes import SAMPLE, Dispatch, NoTemplate, names_in
 from celery_pecker.brokers.publisher.message_template import (
@@ -324,14 +328,7 @@ class StoredRabbit(StoredLane):
         properties = message.redated(now)
         properties.pop("delivery_info", None)
         properties.pop("priority", None)
-        amqp = self._broker.channel.prepare_message(
-            message.body,
-            priority=message.priority,
-            content_type=message.content_type,
-            content_encoding=message.content_encoding,
-            headers=loads(message.headers),
-            properties=properties,
-        )
+        amqp = prepared(self._broker.channel, message, message.body, properties)
         mandatory, immediate = not message.exchange, False
         target = (0, message.exchange, message.routing_key, mandatory, immediate)
         return Frame(
