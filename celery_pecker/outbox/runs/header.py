@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 logger = logging.getLogger(__name__)
 
@@ -14,7 +14,7 @@ HEADER = "pecker_outbox"
 class RowRef:
     """The row that a message was sent for."""
 
-    row: int
+    id: int
     epoch: int
     outbox: str
     """The name of its outbox."""
@@ -32,12 +32,7 @@ def add(headers: str, ref: RowRef) -> str:
     if not isinstance(known, dict):
         message = "the headers are no JSON object"
         raise ValueError(message)  # noqa: TRY004  # as of what is no JSON at all
-    known[HEADER] = {
-        "id": ref.row,
-        "epoch": ref.epoch,
-        "outbox": ref.outbox,
-        "task_id": ref.task_id,
-    }
+    known[HEADER] = asdict(ref)
     return json.dumps(known, separators=(",", ":"))
 
 
@@ -50,7 +45,7 @@ def read(header: object, task_id: object) -> RowRef | None:
         return None
     try:
         return RowRef(
-            row=int(header["id"]),
+            id=int(header["id"]),
             epoch=int(header["epoch"]),
             outbox=str(header["outbox"]),
             task_id=str(task_id),

@@ -85,7 +85,7 @@ class Rows:
         """Start the run of a message, or say why not: gone, repeated or parked."""
         [(attempt, raised, hold, verdict)] = self.database.run(
             "start_outbox_run",
-            id=ref.row,
+            id=ref.id,
             epoch=ref.epoch,
             task_id=ref.task_id,
             floor=options.floor,
@@ -94,7 +94,7 @@ class Rows:
         )
         if attempt is None:
             return None, str(verdict)
-        run = StartedRun(id=ref.row, attempt=attempt, epoch=raised, hold=hold)
+        run = StartedRun(id=ref.id, attempt=attempt, epoch=raised, hold=hold)
         return run, str(verdict)
 
     def take(self, tasks: Sequence[tuple[str, Options]], most: int) -> ClaimReply:

@@ -99,7 +99,7 @@ class RunService:
         Raises:
             DatabaseUnavailable: there is no answer.
         """
-        stored = self._ask(lambda rows: rows.read([(ref.row, ref.epoch)]), _QUEUE)
+        stored = self._ask(lambda rows: rows.read([(ref.id, ref.epoch)]), _QUEUE)
         return [one.task_id for one in stored] == [ref.task_id]
 
     def end(self, started: Started, *, emergency: bool) -> bool:
@@ -132,7 +132,7 @@ class RunService:
         """
 
         def park(rows: Rows) -> bool:
-            return rows.fail(ref.row, ref.epoch, why, park=True, task_id=ref.task_id)
+            return rows.fail(ref.id, ref.epoch, why, park=True, task_id=ref.task_id)
 
         try:
             if not self._ask(park, _FAIL_TIMEOUT):
@@ -140,9 +140,7 @@ class RunService:
             why = f"parked: {why}"
         except PeckerError as error:
             why = f"not parked, and is sent again after its hold ({why}): {error}"
-        logger.warning(
-            "pecker: the recorded task %s (row %d) is %s", task, ref.row, why
-        )
+        logger.warning("pecker: the recorded task %s (row %d) is %s", task, ref.id, why)
         return True
 
     def count_failed_start(self, ref: RowRef, task: str, why: str) -> bool:
@@ -164,7 +162,7 @@ class RunService:
             verdict = f"due again, and no attempt may be counted: {error}"
         logger.warning(
             "pecker: the recorded task %s (row %d) cannot be run here (%s): %s",
-            *(task, ref.row, why, verdict),
+            *(task, ref.id, why, verdict),
         )
         return True
 

@@ -274,15 +274,15 @@ def test_what_was_run_meanwhile_is_not_parked_and_not_said_to_be(
     """Celery calls a task revoked, too, that ran and was ended by force."""
     service = RunService(Settings(dsn=bench.table.dsn, app="a", database_timeout=30.0))
     told = bench.table.ref(bench.table.add("a"))
-    bench.begun(told.row)
+    bench.begun(told.id)
     service.park(told, "a", "it was revoked")
     assert "parked" not in caplog.text
     waits = bench.table.ref(bench.table.add("a"))
     service.park(waits, "a", "it was revoked")
-    assert f"a (row {waits.row}) is parked: it was revoked" in caplog.text
+    assert f"a (row {waits.id}) is parked: it was revoked" in caplog.text
     service.close()
     parked = "select id from pecker_outbox where parked_at is not null"
-    assert bench.table.execute(parked) == [(waits.row,)]
+    assert bench.table.execute(parked) == [(waits.id,)]
 
 
 def test_that_nothing_could_be_parked_is_said_whatever_the_reason(
