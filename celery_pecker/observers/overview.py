@@ -1,7 +1,7 @@
 """Read what observers and their hosts do, for people, metrics and probes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from celery_pecker.kernel.database import Database
@@ -118,10 +118,7 @@ class ObserversOverview:
         rows = self._database.read(
             _counted,
             "search_observers",
-            search=which.search,
-            kind=which.kind,
-            node=which.node,
-            place=which.place,
+            **asdict(which),
             most=limit,
             skip=skip,
         )

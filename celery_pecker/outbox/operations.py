@@ -126,7 +126,7 @@ def retry(
         delay=delay,
         attempt=0,
         park=False,
-        only_parked=True,
+        parked=True,
     )
 
 
@@ -176,13 +176,9 @@ def _check_due(at: datetime | None, delay: float | None) -> None:
         Misconfigured.refuse("delay", delay, f"are seconds from 0 to {LONGEST_DELAY}")
 
 
-def _change(
-    database: Database, which: Which, *, only_parked: bool = False, **values: Any
-) -> int:
+def _change(database: Database, which: Which, **values: Any) -> int:
     nothing = dict.fromkeys(("due_at", "delay", "attempt", "park", "error"))
     params = {**nothing, "ended": False, **which.params, **values}
-    if only_parked:
-        params["parked"] = True
     return _all(database, "change_outbox", params)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 from celery.bin.base import CeleryCommand
@@ -161,16 +161,14 @@ WORDS = {
     is_flag=True,
     help="Also entries that ran here already: their slots since then may come twice.",
 )
-def import_(  # noqa: PLR0913  # from five sources
+def import_(
     context: Context,
     *,
     source: str | None,
     peer: str | None,
-    zone: str,
-    prefix: str | None,
-    schema: str | None,
     dry_run: bool,
     overwrite: bool,
+    **stored: Any,
 ) -> None:
     """Take over when entries ran last, or what another scheduler stores.
 
@@ -185,7 +183,7 @@ def import_(  # noqa: PLR0913  # from five sources
         if overwrite:
             message = "--overwrite goes with a FILE only"
             raise click.UsageError(message)
-        place = Place(url=source, zone=zone, prefix=prefix, schema=schema)
+        place = Place(url=source, **stored)
         import_schedules(context, peer, place, dry_run=dry_run)
         return
     if source is None:

@@ -1,5 +1,7 @@
 """``pecker intake``: record tasks for services in other languages."""
 
+from typing import Any
+
 import click
 from celery.bin.base import CeleryCommand
 
@@ -23,12 +25,7 @@ from celery_pecker.surfaces.service.options import NO_TORNADO, listening
 )
 @click.pass_context
 def intake(
-    ctx: click.Context,
-    /,
-    *,
-    name: str | None,
-    token: str,
-    **options: str | int | bool | None,
+    ctx: click.Context, /, *, name: str | None, token: str, **where: Any
 ) -> None:
     """Record tasks over HTTP; each request is answered once they are committed."""
     try:
@@ -39,8 +36,7 @@ def intake(
     with Context.open(ctx) as context:
         load_app(context.app)
         outbox = _outbox(context, name)
-        listener = Listener(**options)  # type: ignore[arg-type]  # the options
-        service = IntakeService(outbox, listener, token)
+        service = IntakeService(outbox, Listener(**where), token)
         try:
             run(service, ready=lambda url: click.echo(f"serving on {url}"))
         finally:

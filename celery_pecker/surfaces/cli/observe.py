@@ -1,5 +1,7 @@
 """``pecker observe``: run the observers of the app."""
 
+from typing import Any
+
 import click
 from celery.bin.base import CeleryCommand
 
@@ -19,18 +21,12 @@ from celery_pecker.surfaces.cli.context import Context, number
     1,
     10_000_000,
     "Weights of one host; default pecker_observers_capacity.",
+    None,
+    "room",
 )
 @click.option("--loglevel", default="INFO", show_default=True, help="Of the hosts.")
 @Context.opened
-def observe(
-    context: Context,
-    /,
-    *,
-    name: str | None,
-    hosts: int | None,
-    capacity: int | None,
-    loglevel: str,
-) -> None:
+def observe(context: Context, /, **options: Any) -> None:
     """Run observers until a signal; then hand them over to other hosts.
 
     A second signal ends them at once.
@@ -40,6 +36,4 @@ def observe(
     if observers is None:
         message = "the app has no observers: make them with Observers(app)"
         raise Misconfigured(message)
-    Supervisor(
-        observers, name=name, hosts=hosts, room=capacity, loglevel=loglevel
-    ).become(heartbeat.folder(observers.settings))
+    Supervisor(observers, **options).become(heartbeat.folder(observers.settings))

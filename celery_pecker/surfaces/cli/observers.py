@@ -48,22 +48,14 @@ WIDE = 10
     help="Those in this place only.",
 )
 @limited
-def observers(
-    context: Context,
-    /,
-    *,
-    kind: str | None,
-    node: str | None,
-    place: str | None,
-    limit: int,
-) -> None:
+def observers(context: Context, /, *, limit: int, **chosen: str | None) -> None:
     """Show hosts with their load, and observers: those that need a look first."""
     overview = ObserversOverview(context.database)
     summary = overview.summary()
-    which = Which(kind=kind, node=node, place=place)
+    which = Which(**chosen)
     _require(overview, summary, which)
     page = overview.page(which, limit=limit)
-    hosts = [one for one in summary.hosts if node in {None, one.name, one.node}]
+    hosts = [one for one in summary.hosts if which.node in {None, one.name, one.node}]
     if context.print_json(
         {
             "hosts": hosts,
@@ -181,22 +173,14 @@ GONE = {
 @click.option("--weight", type=int, help="Default as the kind was declared.")
 @click.option("--refuse", is_flag=True, help="Where no host has room: do not wait.")
 @acting("observers start", "name", "kind")
-def start(  # all options of one
-    context: Context,
-    /,
-    *,
-    kind: str,
-    name: str,
-    args: str,
-    weight: int | None,
-    refuse: bool,
+def start(
+    context: Context, /, *, kind: str, name: str, args: str, **options: Any
 ) -> None:
     """Start an observer of a kind; a host takes it."""
     arguments = _object(args)
     number = operations.start(
         *(context.database, kind, name, arguments),
-        weight=weight,
-        refuse=refuse,
+        **options,
         known=_declared(context, kind),
     )
     if not context.print_json({"name": name, "id": number}):

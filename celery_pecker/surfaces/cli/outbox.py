@@ -1,6 +1,6 @@
 """``pecker outbox``: what waits in an outbox, and what people do to it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from functools import wraps
@@ -250,26 +250,13 @@ def _chosen(context: Context, name: str) -> Database:
     return context.database
 
 
-def chosen(
-    *,
-    ids: Sequence[int],
-    tasks: Sequence[str],
-    parked: bool,
-    attempts_from: int | None,
-    all_rows: bool,
-) -> Which:
+def chosen(**which: Any) -> Which:
     """Return which rows the options mean."""
-    which = {
-        "ids": ids or None,
-        "tasks": tasks or None,
-        "parked": True if parked else None,
-        "attempts_from": attempts_from or 0,
-        "all_rows": all_rows,
-    }
-    if not any(which.values()):
+    given = {name: value for name, value in which.items() if value}
+    if not given:
         message = "name rows: IDS, --task, --parked, --attempts-from, or --all"
         raise click.UsageError(message)
-    return Which(**which)  # type: ignore[arg-type]  # one by one as above
+    return Which(**given)
 
 
 def _instant(text: str | None, context: Context) -> datetime | None:

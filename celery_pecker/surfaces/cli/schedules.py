@@ -13,16 +13,10 @@ from celery_pecker.surfaces.views.schedules import CHANGES, STORED, compared
 @click.option("--after", help="Those with names after this one: the next page.")
 @limited
 def schedules(
-    context: Context,
-    /,
-    *,
-    search: str | None,
-    task: str | None,
-    after: str | None,
-    limit: int,
+    context: Context, /, *, after: str | None, limit: int, **chosen: str | None
 ) -> None:
     """List stored schedules by name: when they run, who changed them."""
-    rows = context.schedules.list(search=search, task=task, after=after, limit=limit)
+    rows = context.schedules.list(after=after, limit=limit, **chosen)
     if context.print_json({"schedules": rows}):
         return
     print_table(context, STORED, rows)

@@ -1,6 +1,8 @@
 """``pecker tasks``: every entry, once or live."""
 
 import json as jsons
+from functools import partial
+from typing import Any
 
 import click
 from rich.console import Group, RenderableType
@@ -38,32 +40,14 @@ SHOWN = 12
     show_default=True,
     help="What to sort by; state: trouble first.",
 )
-@click.option("--desc", is_flag=True, help="The other way round.")
+@click.option("--desc", "descending", is_flag=True, help="The other way round.")
 @limited
 @click.option("--offset", type=click.IntRange(0), default=0, help="Entries left out.")
-def tasks(  # noqa: PLR0913  # what a table can be asked
-    context: Context,
-    *,
-    watch: bool,
-    every: float,
-    times: int | None,
-    search: str,
-    order: str,
-    desc: bool,
-    limit: int,
-    offset: int,
+def tasks(
+    context: Context, *, watch: bool, every: float, times: int | None, **asked: Any
 ) -> None:
     """List the entries: last and next slot, lateness, holder, what they missed."""
-
-    def look() -> EntryPage:
-        return context.overview.page(
-            search=search,
-            order=order,
-            descending=desc,
-            limit=limit,
-            offset=offset,
-        )
-
+    look = partial(context.overview.page, **asked)
     if not watch:
         page = look()
         if not context.print_json(_document(context, page)):

@@ -126,12 +126,7 @@ def preview(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any
     del name, by
     _require_editing(source)  # it is work, and for a form that can be saved
     seen = form.preview(schedules_of(source.app), _known(fields))
-    return {
-        "words": seen.words,
-        "runs": [to_us(run) for run in seen.runs],
-        "field": seen.field,
-        "problem": seen.problem,
-    }
+    return {**asdict(seen), "runs": [to_us(run) for run in seen.runs]}
 
 
 @contextmanager
