@@ -8,7 +8,7 @@ elsewhere a column `epoch` of one's own does it (docs/how-to/guarded-writes.md).
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
@@ -139,21 +139,17 @@ def _execute(connection: Any, statement: Any, params: Any) -> Any:
     return cursor
 
 
-def _transaction(connection: Any) -> AbstractContextManager[Any]:
+def _transaction(connection: Any) -> Any:
     if isinstance(connection, psycopg.Connection):
         return connection.transaction()
     if _is_sqlalchemy(connection):
-        nested: AbstractContextManager[Any] = (
-            connection.begin_nested()
-            if connection.in_transaction()
-            else connection.begin()
-        )
-        return nested
+        if connection.in_transaction():
+            return connection.begin_nested()
+        return connection.begin()
     if _is_django(connection):
         from django.db import transaction  # noqa: PLC0415  # only where Django is
 
-        atomic: AbstractContextManager[Any] = transaction.atomic(using=connection.alias)
-        return atomic
+        return transaction.atomic(using=connection.alias)
     return nullcontext()
 
 

@@ -13,7 +13,7 @@ from celery_pecker.surfaces.console import instants
 from celery_pecker.surfaces.console.context import as_json, number
 from celery_pecker.surfaces.console.database_context import DatabaseContext
 from celery_pecker.surfaces.console.documents import instant, plain
-from celery_pecker.surfaces.console.exits import NO, UNKNOWN, YES, Unanswered
+from celery_pecker.surfaces.console.exits import NO, UNKNOWN, YES
 from celery_pecker.surfaces.findings.project import Project
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "UNKNOWN",
     "YES",
     "Context",
-    "Unanswered",
     "as_json",
     "instant",
     "limited",

@@ -256,6 +256,13 @@ class Card(NamedTuple):
     tone: Tone = "success"
 
 
+def to_mend(number: int) -> Card:
+    """Return the figure of what waits for people."""
+    if not number:
+        return Card("0", "none")
+    return Card(count(number), "need attention", "warning")
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A number that sums up: a card of a page."""

@@ -39,6 +39,7 @@ from celery_pecker.surfaces.views.model import (
     Tone,
     View,
     skipped,
+    to_mend,
     until,
 )
 from celery_pecker.surfaces.views.phrases import count, duration, plural
@@ -310,15 +311,6 @@ def _waiting(all_: ObserversSummary) -> Card:
     return Card(count(waiting), note, "danger" if (oldest or 0.0) > LONG_WAIT else busy)
 
 
-def _parked(all_: ObserversSummary) -> Card:
-    parked = all_.count(Place.PARKED)
-    return (
-        Card(count(parked), "need attention", "warning")
-        if parked
-        else Card("0", "none")
-    )
-
-
 def _free(all_: ObserversSummary) -> Card:
     hosts = f"{count(len(all_.taking))} of {plural(len(all_.hosts), 'host')}"
     note = f"of {count(all_.capacity)}, on {hosts}"
@@ -328,7 +320,7 @@ def _free(all_: ObserversSummary) -> Card:
 FIGURES = (
     Figure("running", "Running", _running),
     Figure("waiting", "Waiting for a host", _waiting),
-    Figure("parked", "Parked", _parked),
+    Figure("parked", "Parked", lambda all_: to_mend(all_.count(Place.PARKED))),
     Figure("free", "Room on hosts", _free),
 )
 

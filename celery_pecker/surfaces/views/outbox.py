@@ -33,6 +33,7 @@ from celery_pecker.surfaces.views.model import (
     Shown,
     Table,
     View,
+    to_mend,
     until,
 )
 from celery_pecker.surfaces.views.phrases import count, duration, plural, rate
@@ -318,12 +319,6 @@ def _drain(all_: OutboxSummary) -> Card:
     return Card(duration(all_.drained_in) if all_.depth else "now", note)
 
 
-def _parked(all_: OutboxSummary) -> Card:
-    if not all_.parked:
-        return Card("0", "none")
-    return Card(count(all_.parked), "need attention", "warning")
-
-
 def _away(summary: OutboxSummary) -> list[RelayRow]:
     return [one for one in summary.relays if one.broker is not None]
 
@@ -343,7 +338,7 @@ def _relays(all_: OutboxSummary) -> Card:
 FIGURES = (
     Figure("depth", "Due messages", _depth),
     Figure("drain", "Empty in", _drain),
-    Figure("parked", "Parked", _parked),
+    Figure("parked", "Parked", lambda all_: to_mend(all_.parked)),
     Figure("relays", "Live relays", _relays),
 )
 

@@ -9,7 +9,7 @@ from celery_pecker.surfaces.cli.other_schedulers.values import ForeignSchedule
 
 COMPARED = (
     *("task", "schedule", "args", "kwargs", "options"),
-    *("start", "end", "once", "paused"),
+    *("start", "end", "once"),
 )
 VERDICTS = ("new", "changed", "same", "code", "refused")
 
@@ -73,11 +73,6 @@ def changes(
     """Return what is stored and what comes, of each field that differs."""
     if row is None:
         return {}
-    new = {
-        key: paused if key == "paused" else getattr(definition, key) for key in COMPARED
-    }
-    return {
-        key: (getattr(row, key), new[key])
-        for key in COMPARED
-        if getattr(row, key) != new[key]
-    }
+    new = {key: getattr(definition, key) for key in COMPARED} | {"paused": paused}
+    old = {key: getattr(row, key) for key in new}
+    return {key: (old[key], new[key]) for key in new if old[key] != new[key]}
