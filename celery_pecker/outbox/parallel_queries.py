@@ -32,25 +32,22 @@ class ParallelQueries(Generic[Answer]):
     def ask(self, wait: float = WAIT) -> dict[str, Answer | PeckerError]:
         """Return the answer of each, or why there is none, after `wait` seconds."""
         with self._asking:
-            return self._ask(wait)
-
-    def _ask(self, wait: float) -> dict[str, Answer | PeckerError]:
-        until = SYSTEM.monotonic() + wait
-        for name, question in self._questions.items():
-            if name not in self._asked:
-                call = partial(_answered, name, question)
-                self._asked[name] = aside(f"pecker-outbox-{name}", call)
-        answers: dict[str, Answer | PeckerError] = {}
-        for name, asked in [*self._asked.items()]:
-            left = max(until - SYSTEM.monotonic(), 0.0)
-            try:
-                answers[name] = asked.result(left)
-            except TimeoutError:
-                text = f"the outbox {name!r} gave no answer within {wait:g} s"
-                answers[name] = DatabaseUnavailable(text)
-                continue
-            del self._asked[name]
-        return answers
+            until = SYSTEM.monotonic() + wait
+            for name, question in self._questions.items():
+                if name not in self._asked:
+                    call = partial(_answered, name, question)
+                    self._asked[name] = aside(f"pecker-outbox-{name}", call)
+            answers: dict[str, Answer | PeckerError] = {}
+            for name, asked in [*self._asked.items()]:
+                left = max(until - SYSTEM.monotonic(), 0.0)
+                try:
+                    answers[name] = asked.result(left)
+                except TimeoutError:
+                    text = f"the outbox {name!r} gave no answer within {wait:g} s"
+                    answers[name] = DatabaseUnavailable(text)
+                    continue
+                del self._asked[name]
+            return answers
 
 
 def _answered(name: str, question: Callable[[], Answer]) -> Answer | PeckerError:

@@ -25,7 +25,6 @@ class BatchRefused(Exception):
 class Transport:
     """One connection to a broker of which nothing is known but what kombu says."""
 
-    name: ClassVar[str] = "other"
     lane: ClassVar[str] = ""
     """Dotted path of its `FastLane`; empty: there is none."""
     stored: ClassVar[str] = "celery_pecker.brokers.publisher.bulk_lanes:StoredLane"

@@ -137,12 +137,15 @@ WRITE = 1 << 20
 
 
 class Frame(NamedTuple):
-    """What py-amqp writes of one message."""
+    """What py-amqp writes of one message: as much as its frame writer looks at."""
 
     task_id: str
     arguments: bytes
     properties: bytes
     body: bytes
+
+    def _serialize_properties(self) -> bytes:
+        return self.properties
 
 
 class RabbitLane(FastLane):
@@ -177,10 +180,11 @@ class RabbitLane(FastLane):
                 RabbitMQ refused them (the text says which).
         """
         broker = self._broker
-        sending = self.send(
+        frames = (
             Frame(slot.task_id, one.arguments, one.render(slot, now), one.body)
             for one, slot in work
         )
+        sending = send(broker, frames)
         done = names_in((dispatch for _, dispatch in work), sending.sent)
         if sending.broken is not None or sending.lost:
             if isinstance(sending.broken, broker.refused_by):
@@ -198,54 +202,55 @@ class RabbitLane(FastLane):
             )
             raise PublishUncertain(why, done=done)
 
-    def send(self, frames: Iterable[Frame]) -> Pushed[str]:
-        """Write all messages and wait for their confirms; return what became of them.
 
-        A broken connection is dropped.
+def send(broker: BrokerConnection, frames: Iterable[Frame]) -> Pushed[str]:
+    """Write all messages and wait for their confirms; return what became of them.
 
-        Raises:
-            BrokerUnavailable: the connection was gone before anything was written.
-        """
-        broker = self._broker
-        confirms = broker.confirms
-        if confirms is None:
-            msg = "the connection to RabbitMQ is closed"
-            raise BrokerUnavailable(msg)
-        confirms.begin_batch()
-        started: set[str] = set()
-        failure: BaseException | None = None
-        try:
-            for ids, octets in self._write_ups(frames):
-                if not started:
-                    broker.in_time()
-                started.update(ids)
-                confirms.expect(ids)
-                broker.channel.connection.transport.write(octets)
-            confirms.wait(broker.timeout)
-        except broker.broken_by as error:
-            failure = error
-        lost, refused = confirms.open, dict(confirms.refused)
-        if failure is not None or lost:
-            broker.drop()
-        sent = started - lost - refused.keys()
-        return Pushed(sent=sent, lost=lost, refused=refused, broken=failure)
+    A broken connection is dropped.
 
-    def _write_ups(self, frames: Iterable[Frame]) -> Iterator[tuple[list[str], bytes]]:
-        """Yield the ids, in order, and the frames of as many as one write takes."""
-        channel = self._broker.channel
-        sink = _Sink()
-        write = frame_writer(channel.connection, sink)
-        number = channel.channel_id
-        ids: list[str] = []
-        for frame in frames:
-            content = _Content(frame.body, frame.properties)
-            write(1, number, spec.Basic.Publish, frame.arguments, content)
-            ids.append(frame.task_id)
-            if len(sink.octets) >= WRITE:
-                yield ids, sink.take()
-                ids = []
-        if ids:
+    Raises:
+        BrokerUnavailable: the connection was gone before anything was written.
+    """
+    confirms = broker.confirms
+    if confirms is None:
+        msg = "the connection to RabbitMQ is closed"
+        raise BrokerUnavailable(msg)
+    confirms.begin_batch()
+    started: set[str] = set()
+    failure: BaseException | None = None
+    try:
+        for ids, octets in _write_ups(broker.channel, frames):
+            if not started:
+                broker.in_time()
+            started.update(ids)
+            confirms.expect(ids)
+            broker.channel.connection.transport.write(octets)
+        confirms.wait(broker.timeout)
+    except broker.broken_by as error:
+        failure = error
+    lost, refused = confirms.open, dict(confirms.refused)
+    if failure is not None or lost:
+        broker.drop()
+    sent = started - lost - refused.keys()
+    return Pushed(sent=sent, lost=lost, refused=refused, broken=failure)
+
+
+def _write_ups(
+    channel: Any, frames: Iterable[Frame]
+) -> Iterator[tuple[list[str], bytes]]:
+    """Yield the ids, in order, and the frames of as many as one write takes."""
+    sink = _Sink()
+    write = frame_writer(channel.connection, sink)
+    number = channel.channel_id
+    ids: list[str] = []
+    for frame in frames:
+        write(1, number, spec.Basic.Publish, frame.arguments, frame)
+        ids.append(frame.task_id)
+        if len(sink.octets) >= WRITE:
             yield ids, sink.take()
+            ids = []
+    if ids:
+        yield ids, sink.take()
 
 
 class _Sink:
@@ -262,25 +267,8 @@ class _Sink:
         return octets
 
 
-class _Content:
-    """As much of an `amqp.Message` as the frame writer looks at."""
-
-    __slots__ = ("_octets", "body")
-
-    def __init__(self, body: bytes, octets: bytes) -> None:
-        self.body = body
-        self._octets = octets
-
-    def _serialize_properties(self) -> bytes:
-        return self._octets
-
-
 class StoredRabbit(StoredLane):
     """Publishes stored messages through py-amqp's own framing."""
-
-    def __init__(self, broker: BrokerConnection) -> None:
-        super().__init__(broker)
-        self._lane = RabbitLane(broker, set())
 
     def takes(self, message: Message) -> bool:  # noqa: ARG002  # whatever it is
         """Return that it does."""
@@ -305,7 +293,7 @@ class StoredRabbit(StoredLane):
             if one.exchange in missing:
                 pushed.refused[one.id] = missing[one.exchange]
         sendable = [one for one in messages if one.id not in pushed.refused]
-        sending = self._lane.send([self._framed(one, now) for one in sendable])
+        sending = send(self._broker, [self._framed(one, now) for one in sendable])
         pushed.sent.update(one.id for one in sendable if one.task_id in sending.sent)
         for one in sendable:
             if one.task_id in sending.refused and one.id not in pushed.sent:

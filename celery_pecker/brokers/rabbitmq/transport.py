@@ -109,7 +109,6 @@ class Confirms:
 class RabbitMQ(Transport):
     """A RabbitMQ, or another broker that speaks AMQP as it does."""
 
-    name = "rabbitmq"
     lane = "celery_pecker.brokers.rabbitmq.lane:RabbitLane"
     stored = "celery_pecker.brokers.rabbitmq.lane:StoredRabbit"
     classes = (kombu.transport.pyamqp.Transport, kombu.transport.pyamqp.SSLTransport)

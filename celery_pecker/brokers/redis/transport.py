@@ -65,7 +65,6 @@ def sentinel_options(options: dict[str, Any], *, sentinels: int) -> dict[str, An
 class Redis(Transport):
     """A Redis, or what Sentinels say is it."""
 
-    name = "redis"
     lane = "celery_pecker.brokers.redis.lane:RedisLane"
     stored = "celery_pecker.brokers.redis.lane:StoredRedis"
     ends_batch = (ResponseError,)  # kombu before 5.7 tells of each message itself

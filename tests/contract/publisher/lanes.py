@@ -31,6 +31,6 @@ def lane_of(publisher: Any, name: str) -> LaneVerdict:
     if lane is not None and (why := lane.why_refused()) is not None:
         return LaneVerdict(Lane.SLOW, why)
     if known.message is not None:
-        way = publisher._transport.name
+        way = publisher._transport.__name__.lower()
         return LaneVerdict(Lane.FAST, f"built once, sent by the {way} lane")
     return LaneVerdict(Lane.SLOW, known.why_slow or "not built yet")
