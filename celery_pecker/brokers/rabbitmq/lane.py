@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from struct import pack
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from amqp import spec
@@ -239,32 +240,19 @@ def _write_ups(
     channel: Any, frames: Iterable[Frame]
 ) -> Iterator[tuple[list[str], bytes]]:
     """Yield the ids, in order, and the frames of as many as one write takes."""
-    sink = _Sink()
-    write = frame_writer(channel.connection, sink)
+    octets = bytearray()  # what is written to instead of the socket
+    write = frame_writer(channel.connection, SimpleNamespace(write=octets.extend))
     number = channel.channel_id
     ids: list[str] = []
     for frame in frames:
         write(1, number, spec.Basic.Publish, frame.arguments, frame)
         ids.append(frame.task_id)
-        if len(sink.octets) >= WRITE:
-            yield ids, sink.take()
+        if len(octets) >= WRITE:
+            yield ids, bytes(octets)
             ids = []
+            octets.clear()
     if ids:
-        yield ids, sink.take()
-
-
-class _Sink:
-    """What py-amqp's frame writer writes to instead of the socket."""
-
-    def __init__(self) -> None:
-        self.octets = bytearray()
-
-    def write(self, frame: memoryview) -> None:
-        self.octets += frame
-
-    def take(self) -> bytes:
-        octets, self.octets = bytes(self.octets), bytearray()
-        return octets
+        yield ids, bytes(octets)
 
 
 class StoredRabbit(StoredLane):
