@@ -1,7 +1,7 @@
 """The view of schedules: entries with their slots, and the figures of all of them."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -18,7 +18,6 @@ from celery_pecker.surfaces.views.model import (
     Query,
     Samples,
     Table,
-    Tone,
     View,
 )
 from celery_pecker.surfaces.views.phrases import count, plural, span
@@ -35,84 +34,58 @@ class SchedulesSummary:
 # Figures
 
 
-def _entries_note(totals: Totals) -> str:
-    named = ("local", "paused", "new", "undeclared")
+def _entries(all_: SchedulesSummary) -> Card:
+    totals, named = all_.totals, ("local", "paused", "new", "undeclared")
     parts = [f"{count(getattr(totals, name))} {name}" for name in named]
-    return " · ".join(one for one in parts if one[0] != "0") or "all declared"
+    note = " · ".join(one for one in parts if one[0] != "0") or "all declared"
+    return Card(count(totals.entries), note)
 
 
-def _overdue_note(totals: Totals) -> str:
+def _overdue(all_: SchedulesSummary) -> Card:
+    totals, note = all_.totals, "every due slot was won"
     if totals.overdue:
-        return f"the longest {span(totals.worst_us)}: {totals.worst}"
-    if totals.unclaimed:
-        return f"no scheduler claims {totals.unclaimed:,}"
-    return "every due slot was won"
+        note = f"the longest {span(totals.worst_us)}: {totals.worst}"
+    elif totals.unclaimed:
+        note = f"no scheduler claims {totals.unclaimed:,}"
+    bad = totals.overdue or totals.unclaimed
+    return Card(count(totals.overdue), note, "danger" if bad else "success")
 
 
-def _failing_note(totals: Totals) -> str:
+def _failing(all_: SchedulesSummary) -> Card:
+    totals, note = all_.totals, "no run ended badly lately"
     if totals.undelivered:
-        return f"{plural(totals.undelivered, 'entry', 'entries')} not sent"
-    if totals.unreported:
-        return f"no worker reports of {totals.unreported:,}"
-    bad = totals.failing
-    return "their last runs ended badly" if bad else "no run ended badly lately"
+        note = f"{plural(totals.undelivered, 'entry', 'entries')} not sent"
+    elif totals.unreported:
+        note = f"no worker reports of {totals.unreported:,}"
+    elif totals.failing:
+        note = "their last runs ended badly"
+    bad = totals.failing + totals.unreported
+    return Card(count(bad), note, "danger" if bad else "success")
 
 
-def _replicas_note(totals: Totals) -> str:
+def _missed(all_: SchedulesSummary) -> Card:
+    if not all_.totals.missed:
+        return Card("0", "none yet")
+    return Card(count(all_.totals.missed), "since they were first seen", "warning")
+
+
+def _replicas(all_: SchedulesSummary) -> Card:
+    totals = all_.totals
     if not totals.replicas:
-        return "no slot is claimed"
+        return Card("0", "no slot is claimed", "danger")
     waiting = totals.pending + totals.asked
     way = f"{plural(waiting, 'slot')} on the way"
-    return way if waiting else "any of them is enough"
-
-
-def _replicas_tone(totals: Totals) -> Tone:
-    if not totals.replicas:
-        return "danger"
-    return "warning" if totals.overdue or totals.unclaimed else "success"
-
-
-def _figure(
-    key: str,
-    label: str,
-    note: Callable[[Totals], str],
-    tone: Callable[[Totals], Tone],
-    order: str = "",
-) -> Figure:
-    def number(totals: Totals) -> int:
-        also = totals.unreported if key == "failing" else 0
-        return int(getattr(totals, key)) + also
-
-    def card(all_: SchedulesSummary) -> Card:
-        totals = all_.totals
-        return Card(count(number(totals)), note(totals), tone(totals))
-
-    return Figure(key, label, card, order)
+    note = way if waiting else "any of them is enough"
+    late = totals.overdue or totals.unclaimed
+    return Card(count(totals.replicas), note, "warning" if late else "success")
 
 
 FIGURES = (
-    _figure("entries", "Entries", _entries_note, lambda _: "success"),
-    _figure(
-        "overdue",
-        "Overdue",
-        _overdue_note,
-        lambda all_: "danger" if all_.overdue or all_.unclaimed else "success",
-        "state",
-    ),
-    _figure(
-        "failing",
-        "Failing",
-        _failing_note,
-        lambda all_: "danger" if all_.failing or all_.unreported else "success",
-        "state",
-    ),
-    _figure(
-        "missed",
-        "Missed slots",
-        lambda all_: "since they were first seen" if all_.missed else "none yet",
-        lambda all_: "warning" if all_.missed else "success",
-    ),
-    _figure("replicas", "Live schedulers", _replicas_note, _replicas_tone),
+    Figure("entries", "Entries", _entries),
+    Figure("overdue", "Overdue", _overdue, "state"),
+    Figure("failing", "Failing", _failing, "state"),
+    Figure("missed", "Missed slots", _missed),
+    Figure("replicas", "Live schedulers", _replicas),
 )
 
 
