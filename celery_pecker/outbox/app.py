@@ -1,7 +1,7 @@
 """One line that gives a Celery app an outbox."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -171,8 +171,7 @@ class Outbox(PerApp):
         """
         return self._writer.using(connection)
 
-    @contextmanager
-    def transaction(self) -> Iterator[Database]:
+    def transaction(self) -> AbstractContextManager[Database]:
         """Yield a transaction of ours: all that is sent inside commits at its end.
 
             with outbox.transaction():
@@ -183,8 +182,7 @@ class Outbox(PerApp):
             DatabaseUnavailable: PostgreSQL did not answer, and may or may not have
                 what was sent.
         """
-        with self._writer.transaction() as database:
-            yield database
+        return self._writer.transaction()
 
     def close(self) -> None:
         """Close the connections of ours that are idle."""
