@@ -62,9 +62,10 @@ def bound(
     try:
         call = inspect.signature(function).bind(None, *args, **kwargs)
     except TypeError as error:
+        _, *allowed = inspect.signature(function).parameters.values()
         message = (
             f"the arguments of observer kind {kind!r} do not fit its function:"
-            f" {error}; allowed is {_shape(function)}"
+            f" {error}; allowed is ({', '.join(map(str, allowed))})"
         )
         raise ObserverRefused(message) from None
     result: dict[str, Any] = {}
@@ -191,8 +192,3 @@ def _json(what: str, value: object, most: int) -> str:
         message = f"{what} has {len(result.encode())} bytes as JSON; allowed are {most}"
         raise ObserverRefused(message)
     return result
-
-
-def _shape(function: Callable[..., Any]) -> str:
-    parameters = [*inspect.signature(function).parameters.values()][1:]
-    return f"({', '.join(str(one) for one in parameters)})"

@@ -207,7 +207,10 @@ def build_template(
     if error is not None:
         # Only what met the broker is its failure: kombu gives the KeyError of an
         # unknown codec the type of one.
-        why = user_code.shown(_root_cause(error))
+        root: BaseException = error
+        while (cause := root.__cause__ or root.__context__) is not None:
+            root = cause
+        why = user_code.shown(root)
         raise producer.failure or Unbuildable(why) from error
     if len(tape.kept) != 1:
         msg = f"one run sends {len(tape.kept)} messages"
@@ -226,12 +229,6 @@ def build_template(
         marks=marks,
         expiry=Expiry.of(app, entry),
     )
-
-
-def _root_cause(error: BaseException) -> BaseException:
-    while (cause := error.__cause__ or error.__context__) is not None:
-        error = cause
-    return error
 
 
 class _Tape:

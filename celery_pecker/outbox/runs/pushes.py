@@ -81,7 +81,10 @@ class Pushes:
         alone: list[Message] = []
         for stored in self._rows.read([*epochs.items()]):
             try:
-                message = self._addressed(stored, epochs[stored.id])
+                self._publisher.check(stored)
+                epoch = epochs[stored.id]
+                ref = RowRef(stored.id, epoch, self._name, stored.task_id)
+                message = stored._replace(headers=header.add(stored.headers, ref))
             except ValueError as error:
                 refused[stored.id] = f"it cannot be read: {error}"
                 continue
@@ -113,12 +116,6 @@ class Pushes:
                 *(self._name, broken),
             )
         return broken is None
-
-    def _addressed(self, message: Message, epoch: int) -> Message:
-        """Return a message that names its row's epoch; raise ValueError."""
-        self._publisher.check(message)
-        ref = RowRef(message.id, epoch, self._name, message.task_id)
-        return message._replace(headers=header.add(message.headers, ref))
 
 
 def slices(claimed: Iterable[Pushed]) -> Iterator[list[Pushed]]:

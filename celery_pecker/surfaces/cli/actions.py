@@ -7,7 +7,6 @@ from celery_pecker.kernel.audit import current_user
 from celery_pecker.kernel.clock import SYSTEM
 from celery_pecker.kernel.clock import pause as sleep
 from celery_pecker.schedules.engine.model import task_id
-from celery_pecker.schedules.overview import SlotRow
 from celery_pecker.surfaces.cli.context import NO, UNKNOWN, Context, instant, number
 from celery_pecker.surfaces.console.database_context import acting
 from celery_pecker.surfaces.console.exits import interrupted
@@ -80,8 +79,9 @@ def _wait(context: Context, name: str, due_us: int, id_: str, timeout: float) ->
     """Return what became of the run, as far as it is known in time."""
     until = SYSTEM.monotonic() + timeout
     while True:
-        slot = _slot(context, name, due_us)
-        state = slot.state if slot is not None else "asked"
+        detail = context.overview.entry(name, limit=60)
+        slots = () if detail is None else detail.slots
+        state = next((one.state for one in slots if one.due_us == due_us), "asked")
         if state in BAD or state == "succeeded":
             return state
         left = until - SYSTEM.monotonic()
@@ -95,13 +95,6 @@ def _wait(context: Context, name: str, due_us: int, id_: str, timeout: float) ->
         if left <= 0:
             return state if state != "asked" else "waiting"
         sleep(min(LOOK, left))
-
-
-def _slot(context: Context, name: str, due_us: int) -> SlotRow | None:
-    detail = context.overview.entry(name, limit=60)
-    if detail is None:
-        return None
-    return next((slot for slot in detail.slots if slot.due_us == due_us), None)
 
 
 def _result(context: Context, id_: str, timeout: float) -> str:

@@ -52,7 +52,9 @@ class Listing:
         parts = [Text(self.title, "italic")] if self.title else []
         for name, *cells in self.rows:
             parts += [name, *self._below(cells, wide)]
-        return Group(*(_folded(part) for part in parts))
+        for part in parts:
+            part.overflow, part.no_wrap = "fold", False
+        return Group(*parts)
 
     def _table(self) -> Table:
         table = Table(
@@ -76,8 +78,3 @@ class Listing:
             else:
                 lines.append(Text("  ").append_text(pair))
         return lines
-
-
-def _folded(text: Text) -> Text:
-    text.overflow, text.no_wrap = "fold", False
-    return text

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from celery_pecker.kernel.clock import SYSTEM, to_us
@@ -93,16 +94,11 @@ def look(project: Project, since: Mapping[str, int] | None = None) -> Report:
     )
     if report.wrong or totals is None:
         return report
-    return replace(report, day=_last_day(project))
-
-
-def _last_day(project: Project) -> PointRow | None:
-    """Return what the last day came to; None: nothing was sent, or it is not known."""
-    try:
+    with suppress(PeckerError):  # what the last day came to is not known then
         day = past(project.database, "entry", "", length_us=DAY_US).total
-    except PeckerError:
-        return None
-    return day if day.published else None
+        if day.published:
+            return replace(report, day=day)
+    return report
 
 
 def _dated(
