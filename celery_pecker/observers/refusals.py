@@ -69,9 +69,8 @@ def bound(
         )
         raise ObserverRefused(message) from None
     result: dict[str, Any] = {}
-    for number, (key, value) in enumerate(call.arguments.items()):
-        if number == 0:
-            continue
+    _lease, *given = call.arguments.items()
+    for key, value in given:
         if call.signature.parameters[key].kind is inspect.Parameter.VAR_KEYWORD:
             result.update(value)
         else:

@@ -1,7 +1,7 @@
 """``pecker observers``: hosts with their load, what runs where, what is parked."""
 
 import json as jsons
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import click
@@ -192,10 +192,7 @@ def start(
 @acting("observers stop")
 def stop(context: Context, /, *, name: str) -> None:
     """Ask for the end of an observer."""
-    answer = operations.stop(context.database, name)
-    _tell(context, name, answer, {**STOPS, **GONE})
-    if answer in GONE:
-        context.leave(NO)
+    _tell(context, name, operations.stop(context.database, name), STOPS)
 
 
 @Context.command(group=observers)
@@ -203,10 +200,7 @@ def stop(context: Context, /, *, name: str) -> None:
 @acting("observers restart")
 def restart(context: Context, /, *, name: str) -> None:
     """End the life of an observer and begin another; a parked one begins again."""
-    answer = operations.restart(context.database, name)
-    _tell(context, name, answer, {**STOPS, **RESTARTS, **GONE})
-    if answer is not Answer.ASKED:
-        context.leave(NO)
+    _tell(context, name, operations.restart(context.database, name), RESTARTS)
 
 
 @Context.command(group=observers)
@@ -246,10 +240,13 @@ def _declared(context: Context, kind: str) -> Observer | None:
 
 
 def _tell(
-    context: Context, name: str, answer: Answer, words: dict[Answer, str]
+    context: Context, name: str, answer: Answer, done: Mapping[Answer, str]
 ) -> None:
+    """Print an answer; one that says of nothing that it is done leaves with NO."""
     if not context.print_json({"name": name, "answer": answer}):
-        click.echo(words[answer].format(what=name))
+        click.echo({**STOPS, **GONE, **done}[answer].format(what=name))
+    if answer not in done:
+        context.leave(NO)
 
 
 def _ordered(context: Context, node: str, count: int, act: str) -> None:
