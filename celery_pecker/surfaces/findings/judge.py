@@ -56,35 +56,32 @@ class Table:
     indexes: int
 
 
-def server(facts: Server) -> list[Finding]:
+def server(facts: Server) -> Iterator[Finding]:
     """Judge version, role and isolation."""
-    findings = [
-        ok("server version", f"PostgreSQL {facts.version}")
-        if facts.number >= OLDEST
-        else fail(
+    if facts.number >= OLDEST:
+        yield ok("server version", f"PostgreSQL {facts.version}")
+    else:
+        yield fail(
             "server version",
             f"PostgreSQL {facts.version}; 14 and newer are allowed",
             "upgrade the server, or give pecker_dsn another one",
-        ),
-        ok("isolation", facts.isolation)
-        if facts.isolation == "read committed"
-        else fail(
+        )
+    if facts.isolation == "read committed":
+        yield ok("isolation", facts.isolation)
+    else:
+        yield fail(
             "isolation",
             f"{facts.isolation!r}; 'read committed' is needed, in which a lost race"
             " is an empty answer",
             "alter role … set default_transaction_isolation to 'read committed'",
-        ),
-    ]
-    if facts.standby:
-        findings.append(
-            fail(
-                "primary",
-                "this server is a standby, which cannot be written to",
-                "name the primary in pecker_dsn, or all hosts with"
-                " target_session_attrs=read-write",
-            )
         )
-    return findings
+    if facts.standby:
+        yield fail(
+            "primary",
+            "this server is a standby, which cannot be written to",
+            "name the primary in pecker_dsn, or all hosts with"
+            " target_session_attrs=read-write",
+        )
 
 
 def pooler(processes: Sequence[int]) -> Finding:

@@ -97,9 +97,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return to_us(value)
     if isinstance(value, (dict, list)):
-        return _cut(json.dumps(value, ensure_ascii=False))
+        text = json.dumps(value, ensure_ascii=False)
+        return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
     return value
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
