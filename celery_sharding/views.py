@@ -186,7 +186,13 @@ def _act(
     )
 
 
-_OPEN = ("submitted", "planning", "running", "waiting", "starved", "posting")
+_BUSY = (State.RUNNING, State.POSTING)
+SOME_FAILED = {f"{one}, some failed": "missed" for one in _BUSY}
+"""States of a job that goes on and has failed items, with their shape."""
+_OPEN = (
+    *("submitted", "planning", "running", "waiting", "starved", "posting"),
+    *SOME_FAILED,
+)
 _STOPS = "workers stop at their next item: {what}."
 ACTS = (
     _act("pause", "Pause", f"Paused, {_STOPS}", _OPEN),
@@ -336,6 +342,12 @@ def took(row: JobRow) -> str:
     return f"{so_far} {duration(row.elapsed)}"
 
 
+def state_of(row: JobRow) -> str:
+    """Return how a job stands, and whether items failed where it goes on."""
+    state = verdict(row).state
+    return f"{state}, some failed" if row.failed and state in _BUSY else str(state)
+
+
 def _items(row: JobRow) -> tuple[str, float, float]:
     if not row.total:
         return "no items yet", 0.0, 0.0
@@ -373,9 +385,7 @@ def _failed_at(row: ErrorRow) -> str:
 
 
 _COLUMNS = (
-    Column(
-        "state", "state", "state", value=lambda row: str(verdict(row).state), hint="why"
-    ),
+    Column("state", "state", "state", value=state_of, hint="why"),
     Column("task", "job", "name", notes=("key", "task_id"), opens="/job?id="),
     Column("items", "items", "part", value=_items),
     Column(
@@ -392,6 +402,7 @@ _COLUMNS = (
     Column("why", "why", value=lambda row: verdict(row).why, width="aside"),
 )
 STATES = {
+    **SOME_FAILED,
     "submitted": "asked",
     "planning": "asked",
     "running": "running",

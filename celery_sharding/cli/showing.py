@@ -10,7 +10,13 @@ from celery_pecker.surfaces.views.phrases import NONE, duration, pace
 from celery_sharding.cli.context import Context, of_job
 from celery_sharding.cli.listing import document
 from celery_sharding.overview import MEANINGS, Snapshot, in_words, take_snapshot
-from celery_sharding.views import GROUPS_TABLE, LAYERS_TABLE, STATES, STRAGGLERS_TABLE
+from celery_sharding.views import (
+    GROUPS_TABLE,
+    LAYERS_TABLE,
+    STATES,
+    STRAGGLERS_TABLE,
+    state_of,
+)
 
 
 @Context.command()
@@ -36,7 +42,8 @@ def _document(seen: Snapshot) -> dict[str, object]:
 
 def _print(context: Context, seen: Snapshot) -> None:
     stands = seen.verdict
-    line = Text(stands.state.value, style=STYLES[STATES[stands.state]])
+    state = state_of(seen.row)
+    line = Text(state, style=STYLES[STATES[state]])
     context.console.print(line.append(f"  {visible(stands.why)}", ""))
     for name, text in _facts(context, seen):
         if text != NONE:

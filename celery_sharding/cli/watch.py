@@ -26,7 +26,7 @@ from celery_sharding.ledger.reading import Reading
 from celery_sharding.ledger.rows import JobRow
 from celery_sharding.model import LayerProgress, Outcome, Stage
 from celery_sharding.overview import JobPace, State, verdict
-from celery_sharding.views import STATES, around, percent
+from celery_sharding.views import STATES, around, percent, state_of
 
 BAR = 40
 ROOM = 6
@@ -118,7 +118,8 @@ def line(row: JobRow, seen: JobPace) -> str:
 
 def _head(row: JobRow) -> Text:
     stands = verdict(row)
-    head = Text(f"{stands.state.value}", style=STYLES[STATES[stands.state]])
+    state = state_of(row)
+    head = Text(state, style=STYLES[STATES[state]])
     head.append(f"  {visible(row.task)}", "bold")
     head.append(f"  {row.task_id}", "dim")
     style = "red" if stands.state in {State.FAILED, State.STARVED} else ""

@@ -46,7 +46,7 @@ def test_the_list_tells_jobs_and_the_figures_of_all(
     rows = told["rows"]["jobs"]
     assert [(row["task_id"], row["state"]) for row in rows] == [
         ("list-2", "succeeded"),
-        ("list-1", "running"),
+        ("list-1", "running, some failed"),
     ]
     assert rows[1]["items"][0] == "49.5% of 210, layer 2 of 2"
     assert rows[1]["acts"] == ["pause", "cancel"]

@@ -44,7 +44,7 @@ def test_each_layer_has_a_bar_with_its_figures() -> None:
     screen = Screen()
     row = job_row(layer=1, done=599, failed=1)
     told = drawn(screen, row=row, layers=layers(2, running=1)).splitlines()
-    assert told[0].startswith("running  proj.import_rows  a")
+    assert told[0].startswith("running, some failed  proj.import_rows  a")
     assert told[1] == "layer 2 of 2: 2 of at most 4 shards run, 1 item failed"
     first, second, whole = told[2:]
     for words in ("layer 1", "100.0%", "500/500", "1 failed", "took 10 s"):
