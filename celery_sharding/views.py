@@ -9,6 +9,8 @@ from kombu.utils.json import dumps
 from celery_pecker.kernel.clock import to_us
 from celery_pecker.surfaces.views.error_groups import groups_table
 from celery_pecker.surfaces.views.model import (
+    AGE,
+    ID_DIGITS,
     Act,
     Card,
     Column,
@@ -22,6 +24,9 @@ from celery_pecker.surfaces.views.model import (
     Table,
     View,
     number,
+    of_rows,
+    pair,
+    until,
 )
 from celery_pecker.surfaces.views.phrases import count, duration, plural, rate
 from celery_sharding.errors import InstanceNotFound, JobNotFound
@@ -52,8 +57,6 @@ LAYERS = 60
 """Layers that a browser gets, at most: those about the one that runs."""
 LONGEST = 400
 """Letters of an item."""
-DIGITS = 18
-"""Of a number in an address, at most: PostgreSQL's end there."""
 SHARD_DIGITS = 9
 
 
@@ -64,9 +67,8 @@ def read_jobs(ledger: Ledger, query: Query) -> Shown:
     """Return one page of the jobs, the youngest first, and the figures of all."""
     totals = ledger.reading.totals()
     rows = ledger.reading.jobs(
-        open_only=query.get("open") == "1",
-        search=query.get("search", "").replace("\0", "").strip(),
-        before=number(query.get("after", ""), DIGITS),
+        **chosen(query, to_us(totals.now)),
+        before=number(query.get("after", ""), ID_DIGITS),
         most=ROWS + 1,
     )
     shown = rows[:ROWS]
@@ -79,16 +81,25 @@ def read_jobs(ledger: Ledger, query: Query) -> Shown:
     )
 
 
+def chosen(query: Query, now_us: int) -> dict[str, Any]:
+    """Return the jobs that filters leave, as `Reading.jobs` has it."""
+    asked = JOBS_TABLE.asked(query)
+    state, is_open = asked["state"], query.get("open") == "1"
+    return {
+        **{name: asked[name] for name in ("search", "task", "state")},
+        "open_only": is_open or bool(state and state not in ENDED),
+        "until": until(query, now_us),
+    }
+
+
 def read_job(ledger: Ledger, query: Query) -> Shown | None:
     """Return one job, with the shard that was chosen; None: there is no such job."""
-    parts = [number(one, SHARD_DIGITS) for one in query.get("after", "").split(".")]
-    origin, place = parts if len(parts) == 2 else (None, None)  # noqa: PLR2004  # a pair
-    first = (-1, -1) if origin is None or place is None else (origin, place)
+    behind = pair(query.get("after", ""), SHARD_DIGITS) or (-1, -1)
     try:
-        seen = take_snapshot(ledger, query.get("id", ""), errors_after=first)
+        seen = take_snapshot(ledger, query.get("id", ""), errors_after=behind)
     except JobNotFound:
         return None
-    chosen = number(query.get("shard", ""), SHARD_DIGITS)
+    shard = number(query.get("shard", ""), SHARD_DIGITS)
     last = seen.errors[-1] if seen.errors else None
     return Shown(
         now_us=to_us(seen.row.now),
@@ -102,7 +113,7 @@ def read_job(ledger: Ledger, query: Query) -> Shown | None:
         notes={"groups": seen.note},
         more=seen.more_errors,
         next=f"{last.origin}.{last.place}" if last else "",
-        extra={**_picture(seen), "shard": _chosen(ledger, seen.row.leading, chosen)},
+        extra={**_picture(seen), "shard": _chosen(ledger, seen.row.leading, shard)},
     )
 
 
@@ -427,6 +438,9 @@ JOBS_TABLE = Table(
     filters=(
         Filter("search", "Search names, keys and ids", kind="search"),
         Filter("open", "unfinished only", kind="flag"),
+        Filter("state", "in any state", kind="choice", choices=(*map(str, State),)),
+        Filter("task", "Task", known=of_rows("jobs", "task")),
+        AGE,
     ),
     paged="behind",
     nouns=("job", "jobs"),

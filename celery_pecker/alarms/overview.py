@@ -1,6 +1,6 @@
 """What people see of alarms: the command line, the page in Flower, and metrics."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,6 +9,7 @@ from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.database import Database
 
 MOST = 1_000
+EVERY_ALARM: Mapping[str, None] = {"state": None, "rule": None, "subject": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +111,24 @@ class AlarmsOverview:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def alarms(self, *, every: bool = False, limit: int = 100) -> Sequence[AlarmRow]:
-        """Return what rings, the newest first; ``every``: and what has recovered."""
+    def alarms(
+        self,
+        *,
+        every: bool = False,
+        limit: int = 100,
+        behind: Sequence[str] = ("", ""),
+        **which: str | None,
+    ) -> Sequence[AlarmRow]:
+        """Return what rings, the newest first; ``every``: and what has recovered.
+
+        ``behind``: those behind the alarm of this rule and subject; ``which``: those of
+        a `state`, a `rule`, or with this part of a `subject`.
+        """
+        asked = {**EVERY_ALARM, **which, "behind": [*behind]}
         most = min(limit, MOST)
-        return self._database.read(AlarmRow, "list_alarms", every=every, most=most)
+        return self._database.read(
+            AlarmRow, "list_alarms", every=every, most=most, **asked
+        )
 
     def now(self) -> datetime:
         """Return the database's time."""

@@ -4,7 +4,7 @@ import getpass
 import logging
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +16,7 @@ from celery_pecker.kernel.settings import Settings
 
 logger = logging.getLogger(__name__)
 
+EVERY_ACT: Mapping[str, None] = dict.fromkeys(("search", "act", "done_by", "before"))
 LONGEST = 1_000
 """Characters of a subject or an error that are kept."""
 DELAY = 10.0
@@ -39,19 +40,15 @@ class ActRow:
     """Of one that was undone: by whom."""
 
 
-def acts(
-    database: Database, *, search: str = "", act: str = "", by: str = "", most: int
-) -> Sequence[ActRow]:
+def acts(database: Database, *, most: int, **which: object) -> Sequence[ActRow]:
     """Return what people did, the newest first.
 
     Args:
         database: whose tables are read.
-        search: part of the subject.
-        act: of this name only.
-        by: by this person only.
         most: so many at most.
+        which: part of the subject (`search`), `act`, `done_by`; those `before` an id.
     """
-    return database.read(ActRow, "read_acts", search=search, act=act, by=by, most=most)
+    return database.read(ActRow, "read_acts", **{**EVERY_ACT, **which, "most": most})
 
 
 @contextmanager

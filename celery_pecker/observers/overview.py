@@ -18,6 +18,8 @@ MOST = 10_000
 """Rows of one listing at most."""
 SHOWN = tuple(place for place in Place if place is not Place.GONE)
 """Places of observers that are there."""
+RANKS = ("parked", "waiting", "stopping", "retrying", "running")
+"""The same, those that need a look first."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,14 +115,25 @@ class ObserversOverview:
         """Return how many there are of each kind in each place."""
         return self._database.read(_count, "summarize_observers")
 
-    def page(self, which: Which, *, limit: int, skip: int = 0) -> ObserverPage:
-        """Return observers: those that need a look first, then by name."""
+    def page(
+        self, which: Which, *, limit: int, behind: tuple[str, str] | None = None
+    ) -> ObserverPage:
+        """Return observers: those that need a look first, then by name.
+
+        Args:
+            which: the observers.
+            limit: so many at most.
+            behind: those behind the one of this place and name.
+        """
+        place, name = behind or (None, None)
         rows = self._database.read(
             _counted,
             "search_observers",
             **asdict(which),
+            ranks=[*RANKS],
+            after_place=place,
+            after=name,
             most=limit,
-            skip=skip,
         )
         total = rows[0][1] if rows else 0
         return ObserverPage([row for row, _ in rows], total)

@@ -97,6 +97,8 @@ RATED_SECONDS = 60.0
 """For how long rates look back at most."""
 MOST_TASKS = 1_000
 """Tasks of modes 1 and 2 that are counted."""
+FIRST = (2**31, 0)
+"""Attempts and id before those of any row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +175,16 @@ class MessageRow:
     last_error: str | None
 
     @property
+    def place(self) -> tuple[int, int]:
+        """Return where it stands among all rows: `rows` goes on behind it."""
+        return self.attempt, self.id
+
+    @property
+    def queue(self) -> str:
+        """Return the queue, or the exchange, that it is for."""
+        return self.exchange or self.routing_key
+
+    @property
     def opens(self) -> str:
         """Return where Flower shows it, behind the address of Flower."""
         return f"outbox/message?id={self.id}"
@@ -225,9 +237,18 @@ class OutboxOverview:
         found: dict[str, Any] = json.loads(rows[0][0]) if rows else {}
         return found
 
-    def rows(self, which: Which, *, limit: int) -> Sequence[MessageRow]:
-        """Return rows, those with the most attempts first."""
-        asked = {"most": limit, **which.params}
+    def rows(
+        self, which: Which, *, limit: int, behind: tuple[int, int] | None = None
+    ) -> Sequence[MessageRow]:
+        """Return rows, those with the most attempts first, then the oldest.
+
+        Args:
+            which: the rows.
+            limit: so many at most.
+            behind: those behind the row with these attempts and this id.
+        """
+        tries, above = FIRST if behind is None else behind
+        asked = {"most": limit, "tries": tries, "above": above, **which.params}
         return self._database.read(_message, "show_outbox", **asked)
 
 

@@ -1,22 +1,22 @@
 """``sharding list``: the jobs there are."""
 
-import click
-
+from celery_pecker.kernel.clock import to_us
 from celery_pecker.surfaces.console.context import number
-from celery_pecker.surfaces.console.rendering import print_table
+from celery_pecker.surfaces.console.rendering import filters, print_table
+from celery_pecker.surfaces.views.model import Query
 from celery_sharding.cli.context import Context, plain
 from celery_sharding.ledger.rows import JobRow
 from celery_sharding.overview import verdict
-from celery_sharding.views import JOBS_TABLE
+from celery_sharding.views import JOBS_TABLE, chosen
 
 
 @Context.command("list")
-@click.option("--open", "open_only", is_flag=True, help="Those that have not ended.")
-@click.option("--search", default="", help="Names, keys and ids that contain this.")
+@filters(JOBS_TABLE)
 @number("--limit", 1, 1_000, "Jobs shown at most, the youngest first.", 50)
-def list_(context: Context, *, open_only: bool, search: str, limit: int) -> None:
+def list_(context: Context, /, *, query: Query, limit: int) -> None:
     """List jobs, the youngest first: their state and their progress."""
-    rows = context.ledger.reading.jobs(open_only=open_only, search=search, most=limit)
+    reading = context.ledger.reading
+    rows = reading.jobs(**chosen(query, to_us(reading.totals().now)), most=limit)
     if context.print_json({"jobs": [document(row) for row in rows]}):
         return
     if not rows:

@@ -52,6 +52,12 @@ ANY: Mapping[str, object] = {
     "oldest": False,
 }
 """Which shards are asked for, by default."""
+EVERY_JOB: Mapping[str, object] = {
+    **dict.fromkeys(("task_id", "search", "task", "state", "until", "before")),
+    "open_only": False,
+}
+"""Which jobs: `search`, part of name, key or task id; `until`, submitted by then; those
+`before` a younger one."""
 
 
 class Errors(Repository):
@@ -113,29 +119,10 @@ class Reading(Errors):
             raise JobNotFound(message)
         return rows[0]
 
-    def jobs(
-        self,
-        *,
-        task_id: str | None = None,
-        open_only: bool = False,
-        search: str = "",
-        most: int = 50,
-        before: int | None = None,
-    ) -> list[JobRow]:
-        """Return the youngest jobs, or those older than the job `before`.
-
-        ``search``: what name, key or task id must contain.
-        """
-        return self._read(
-            record(JobRow),
-            "list_jobs",
-            task_id=task_id,
-            open_only=open_only,
-            search=search,
-            most=most,
-            before=before,
-            fresh=FRESH,
-        )
+    def jobs(self, *, most: int = 50, **asked: object) -> list[JobRow]:
+        """Return the youngest jobs of which all is true that is asked (`EVERY_JOB`)."""
+        params = {**EVERY_JOB, **asked, "most": most, "fresh": FRESH}
+        return self._read(record(JobRow), "list_jobs", **params)
 
     def layers(self, job: int) -> list[LayerProgress]:
         """Return a job's layers, in their order."""

@@ -8,6 +8,7 @@ where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
 -- Jobs, the youngest first, or the one of that task id. Read by people: nothing is held
 -- by it and nothing decided.
 --
+-- state:    as `verdict` says of a row; looked for only where it is asked for.
 -- lead:     a job with the key of another that had not ended follows that one: it has no
 --           shards of its own, so all but its names and its end are read of the other.
 -- counted:  items of ended shards stand with the layers, in the transaction that closed
@@ -15,24 +16,47 @@ where executor.seen_at > clock.now - %(fresh)s::float8 * interval '1 second'
 --           by the layers that have open shards: where one large job has most of the
 --           table, the planner would scan that once for each job that has ended.
 with {clock},
+living as materialized (
+    select count(*)::integer as executors
+    {living_executors}
+),
 listed as materialized (
     select own.job as own, coalesce(lead.job, own.job) as job,
            lead.task_id as leader
     from {schema}.pecker_jobs as own
+    cross join clock
+    cross join living
     left join {schema}.pecker_jobs as lead on lead.job = own.follows
     where (%(task_id)s::text is null or own.task_id = %(task_id)s)
         and (%(before)s::bigint is null or own.job < %(before)s)
         and (not %(open_only)s or own.stage <> 'ended')
-        and (%(search)s::text = ''
+        and (%(search)s::text is null
             or strpos(lower(own.task), lower(%(search)s::text)) > 0
             or strpos(lower(coalesce(own.key, '')), lower(%(search)s::text)) > 0
             or strpos(own.task_id, lower(%(search)s::text)) > 0)
+        and (%(task)s::text is null or own.task = %(task)s)
+        and (%(until)s::timestamptz is null or own.submitted_at <= %(until)s)
+        and (%(state)s::text is null or %(state)s =
+            case
+                when own.outcome = 'cancelled' and own.stage = 'ended' then 'cancelled'
+                when own.outcome = 'failed' and own.stage = 'ended' then 'failed'
+                when own.stage = 'ended' then case when exists (
+                    select from {schema}.pecker_layers as layer
+                    where layer.job = coalesce(lead.job, own.job) and layer.failed > 0
+                ) then 'partly failed' else 'succeeded' end
+                when own.stage = 'delivering' then 'delivering'
+                when coalesce(lead.paused, own.paused) then 'paused'
+                when coalesce(lead.stage, own.stage) <> 'sharding' then coalesce(lead.stage, own.stage)
+                when exists (
+                    select from {schema}.pecker_tickets as ticket
+                    where ticket.job = coalesce(lead.job, own.job) and ticket.state = 'held'
+                        and ticket.leased_until > clock.now
+                ) then 'running'
+                when living.executors = 0 then 'starved'
+                else 'waiting'
+            end)
     order by own.job desc
     limit %(most)s
-),
-living as materialized (
-    select count(*)::integer as executors
-    {living_executors}
 )
 select clock.now, own.job, listed.job as leading, own.task_id, listed.leader, own.task,
        own.key,

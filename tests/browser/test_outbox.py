@@ -54,8 +54,55 @@ def test_a_task_is_chosen_and_the_address_keeps_it(page: Screen) -> None:
     rows = "#messages tbody tr"
     page.until(lambda: len(page.all(rows)) == 3, "three rows")
     assert page.driver.current_url.endswith("?task=proj.bill")
-    page.find("#only-task").click()
+    task = page.find("#filter-task")
+    assert task.get_property("value") == "proj.bill"
+    offered = page.driver.execute_script(
+        "return [...arguments[0].list.options].map(one => one.value)", task
+    )
+    assert offered == sorted(["proj.bill", "proj.remind", STRANGE])
+    task.send_keys(Keys.CONTROL + "a", Keys.BACKSPACE)
     page.until(lambda: len(page.all(rows)) == 6, "all rows")
+    page.find("#filter-older_than").send_keys("1")  # no age yet
+    task.send_keys("proj.remind")
+    page.until(lambda: len(page.all(rows)) == 1, "one row")
+    assert page.driver.current_url.endswith("?task=proj.remind")
+    page.find("#filter-older_than").send_keys("h")
+    page.until(lambda: not page.all(rows), "none is so old")
+    assert page.driver.current_url.endswith("task=proj.remind&older_than=1h")
+
+
+def test_pages_of_messages_are_turned_on_a_phone_too(
+    page: Screen, shared_dsn: str
+) -> None:
+    """Back to each that was seen; the address keeps it, and so does the next look."""
+    write_outbox(shared_dsn, due=305, parked=0, later=0)
+
+    def first() -> str:
+        return str(page.find("#messages tbody tr").get_attribute("data-key"))
+
+    def turned(button: str) -> str:
+        before = first()
+        page.click(button)
+        page.until(lambda: first() != before, "another page")
+        return first()
+
+    page.until(lambda: page.text("#range") == "100 messages of 305", "a page")
+    with phone(page.driver):
+        assert not page.find("#back").is_enabled()
+        keys = [first(), *(turned("#on") for _ in range(3))]
+        assert page.text("#range") == "5 messages of 305, not the first"
+        assert not page.find("#on").is_enabled()
+        assert [turned("#back"), turned("#back")] == keys[2:0:-1]
+        page.open(page.driver.current_url.removeprefix(page.site.url))
+        live = "return document.getElementById('pecker-live').title"
+        seen = page.driver.execute_script(live)
+        page.until(lambda: page.driver.execute_script(live) != seen, "the next look")
+        assert first() == keys[1]
+        assert turned("#back") == keys[0]
+        assert page.driver.execute_script(
+            "return document.documentElement.scrollWidth <= innerWidth"
+        )
+    assert page.driver.current_url.endswith("/outbox")
 
 
 def test_a_parked_message_is_retried_and_another_dropped(

@@ -128,7 +128,12 @@ def stored(postgres_server: object) -> Iterator[psycopg.Connection[Any]]:
             {"now": None, "targets": ["log", "chat"], "hold": 60.0, "most": 20}
             | {"holder": None},
         ),
-        ("list_alarms", {"now": None, "every": False, "most": 100}),
+        (
+            "list_alarms",
+            {"now": None, "every": False, "most": 100}
+            | dict.fromkeys(("state", "rule", "subject"))
+            | {"behind": ["", ""]},
+        ),
     ],
     ids=lambda one: one if isinstance(one, str) else str(one.get("kind", "")),
 )

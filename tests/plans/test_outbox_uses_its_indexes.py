@@ -80,11 +80,13 @@ def test_what_people_look_at_costs_no_walk_of_the_whole_table(
     nobody |= dict.fromkeys(("parked", "until", "queue", "last_error", "state"))
     text = statements()["show_outbox"]
     rows = {key: value for key, value in nobody.items() if f"%({key})s" in text}
-    rows |= {"attempts_from": 0}
+    rows |= {"attempts_from": 0, "tries": 2**31, "above": 0}
     for label, params in (
         ("count_outbox", counts),
         ("show_outbox", rows),
         ("show_outbox", {**rows, "parked": True}),
+        ("show_outbox", {**rows, "tries": 0, "above": DEFERRED // 2}),
+        ("show_outbox", {**rows, "tries": 7, "above": DEFERRED // 2}),
     ):
         plan = explain(stored, label, params, "force_custom_plan")
         assert "Seq Scan on pecker_outbox " not in plan, plan

@@ -158,6 +158,7 @@ def test_a_list_looks_at_the_shards_of_a_large_job_once(postgres_server: Any) ->
         "before": None,
         "open_only": False,
         "search": "",
+        **dict.fromkeys(("task", "state", "until")),
         "most": 51,
         "fresh": 15.0,
     }

@@ -749,7 +749,8 @@ where alarm.recovered_at < clock.now - interval '1 day' and alarm.muted_by is nu
     or alarm.rule in (select rule from rules)
 
 /* celery_pecker:list_alarms */
--- What rings, the newest first; with `every` what waits to ring and what recovered lately, too.
+-- What rings, the newest first; with `every` what waits to ring and what recovered lately, too; those
+-- behind the alarm of that rule and subject, if it is still there.
 -- Rules that no replica has looked at for a day are of no code any more: whether it rings is unknown.
 with {clock},
 waits as materialized (
@@ -768,10 +769,24 @@ select alarm.rule, alarm.kind, alarm.subject, alarm.state, r.severity, alarm.det
            where waits.rule = alarm.rule and waits.subject = alarm.subject
        ), '{}') as waiting,
        clock.now
-from clock, {schema}.pecker_alarms as alarm
+from clock
+cross join {schema}.pecker_alarms as alarm
 join {schema}.pecker_alarm_rules as r on r.rule = alarm.rule
+left join {schema}.pecker_alarms as last
+    on last.rule = (%(behind)s::text[])[1] and last.subject = (%(behind)s::text[])[2]
 where (alarm.state = 'ringing' or (%(every)s and alarm.state <> 'ringing'))
     and r.looked_at > clock.now - interval '1 day'
+    and (%(state)s::text is null or alarm.state = %(state)s::text)
+    and (%(rule)s::text is null or alarm.rule = %(rule)s::text)
+    and (%(subject)s::text is null
+        or strpos(lower(alarm.subject), lower(%(subject)s::text)) > 0)
+    and (last.rule is null
+        or (alarm.state <> 'ringing',
+            coalesce(-extract(epoch from alarm.rang_at)::float8, 'infinity'),
+            alarm.rule, alarm.subject)
+        > (last.state <> 'ringing',
+            coalesce(-extract(epoch from last.rang_at)::float8, 'infinity'),
+            last.rule, last.subject))
 order by alarm.state = 'ringing' desc, alarm.rang_at desc nulls last, alarm.rule, alarm.subject
 limit %(most)s
 

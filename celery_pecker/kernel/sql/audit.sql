@@ -91,8 +91,9 @@ limit 20
 with {clock}
 select act.begun_at, act.act, act.subject, act.done_by, act.surface, {act_state}, act.id
 from {schema}.pecker_acts as act, clock
-where (%(search)s = '' or strpos(act.subject, %(search)s) > 0)
-  and (%(act)s = '' or act.act = %(act)s)
-  and (%(by)s = '' or act.done_by = %(by)s)
-order by act.begun_at desc
+where (%(search)s::text is null or strpos(act.subject, %(search)s::text) > 0)
+  and (%(act)s::text is null or act.act = %(act)s::text)
+  and (%(done_by)s::text is null or act.done_by = %(done_by)s::text)
+  and (%(before)s::bigint is null or act.id < %(before)s)
+order by act.id desc
 limit %(most)s

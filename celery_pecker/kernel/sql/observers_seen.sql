@@ -17,8 +17,9 @@ group by 1, 2
 order by 1, 2
 
 /* celery_pecker:search_observers */
--- A page of observers: those that need a look first, then by name. The last column says
--- how many there are on all pages.
+-- A page of observers: those that need a look first, then by name, and of these those
+-- behind the one of that name and place. The last column says how many there are on all
+-- pages.
 with {clock},
 placed as materialized (
     select o.id, o.name,
@@ -36,21 +37,26 @@ placed as materialized (
             where n.name = %(node)s::text or n.node::text = %(node)s::text
         )))
 ),
-chosen as materialized (
-    select p.id, p.place, count(*) over () as total,
-           array_position(
-               array['parked', 'waiting', 'stopping', 'retrying'], p.place
-           ) as rank
+ranked as (
+    select p.id, p.name, p.place, count(*) over () as total,
+           array_position(%(ranks)s::text[], p.place) as rank
     from placed as p
     where %(place)s::text is null or p.place = %(place)s::text
-    order by rank nulls last, p.name
-    limit %(most)s::integer offset %(skip)s::integer
+),
+chosen as materialized (
+    select r.id, r.place, r.total, r.rank
+    from ranked as r
+    where %(after)s::text is null
+        or (r.rank, r.name)
+            > (array_position(%(ranks)s::text[], %(after_place)s::text), %(after)s::text)
+    order by r.rank, r.name
+    limit %(most)s::integer
 )
 select {observer(c.place)}, c.total
 from chosen as c
 join {schema}.pecker_observers as o on o.id = c.id
 left join {schema}.pecker_observer_nodes as n on n.node = o.node
-order by c.rank nulls last, o.name
+order by c.rank, o.name
 
 /* celery_pecker:count_observer_notices */
 -- Signatures of on_parked and on_moved that could not be sent so far: how many, for how

@@ -198,24 +198,37 @@ from {schema}.pecker_outbox as o
 where o.id = %(id)s
 
 /* celery_pecker:show_outbox */
--- Rows for people: those with the most attempts first, then the oldest. Both halves
--- walk an index, and only `most` rows of each are read whole. What was sent and started
+-- Rows for people: those with the most attempts first, then the oldest; behind the row
+-- `above` with `tries` attempts, so that any page costs what the first does. Each part
+-- walks an index, and only `most` rows of each are read whole. What was sent and started
 -- no run has been due since then, as in count_outbox.
 with {clock},
 tried as materialized (
-    select o.id
+    (select o.id
     from {schema}.pecker_outbox as o
     where o.attempt > 0
         and o.attempt >= %(attempts_from)s
+        and o.attempt = %(tries)s::bigint
+        and o.id > %(above)s::bigint
+        {chosen_rows}
+    order by o.id
+    limit %(most)s)
+    union all
+    (select o.id
+    from {schema}.pecker_outbox as o
+    where o.attempt > 0
+        and o.attempt >= %(attempts_from)s
+        and o.attempt < %(tries)s::bigint
         {chosen_rows}
     order by o.attempt desc, o.id
-    limit %(most)s
+    limit %(most)s)
 ),
 untried as materialized (
     select o.id
     from {schema}.pecker_outbox as o
-    where coalesce(o.attempt, 0) = 0
+    where coalesce(o.attempt, 0) <= 0
         and %(attempts_from)s <= 0
+        and (%(tries)s::bigint <> 0 or o.id > %(above)s::bigint)
         {chosen_rows}
     order by o.id
     limit %(most)s

@@ -56,29 +56,35 @@ listed as materialized (
                when 'last' then extract(epoch from task.executed_at)::float8
                when 'missed' then task.missed::float8
                when 'late' then last.late_us::float8
-               when 'state' then case
-                   when coalesce(declared.declared_until < clock.now, true) then 1
-                   when task.paused then 2
-                   when clock.now > task.executed_at
-                       + declared.period_us * interval '1 microsecond'
-                       + %(overdue_after)s * interval '1 second' then 0
-                   when not case declared.run when 'local' then living.local
-                       else living.dispatch end then 0.3
-                   when outcome.failing or outcome.undelivered
-                       or outcome.bad_at > clock.now - interval '60 seconds' then 0.5
-                   when outcome.unreported_at < clock.now then 0.7
-                   when task.epoch = 0 then 3
-                   else 4
-               end::float8
+               when 'state' then
+                   array_position(%(states)s::text[], marked.state)::float8
            end as number
     from {schema}.pecker_tasks as task
     cross join clock
     cross join living
     left join {schema}.pecker_declarations as declared
         on declared.name = task.name
-        and (%(order)s::text in ('task', 'state') or %(search)s::text <> '')
+        and (%(order)s::text in ('task', 'state') or %(search)s::text is not null
+            or %(state)s::text is not null or %(task)s::text is not null)
     left join {schema}.pecker_outcomes as outcome
-        on outcome.name = task.name and %(order)s::text = 'state'
+        on outcome.name = task.name
+        and (%(order)s::text = 'state' or %(state)s::text is not null)
+    cross join lateral (
+        select case
+            when coalesce(declared.declared_until < clock.now, true) then 'undeclared'
+            when task.paused then 'paused'
+            when clock.now > task.executed_at
+                + declared.period_us * interval '1 microsecond'
+                + %(overdue_after)s * interval '1 second' then 'overdue'
+            when not case declared.run when 'local' then living.local
+                else living.dispatch end then 'unclaimed'
+            when outcome.failing or outcome.undelivered
+                or outcome.bad_at > clock.now - interval '60 seconds' then 'failing'
+            when outcome.unreported_at < clock.now then 'unreported'
+            when task.epoch = 0 then 'new'
+            else 'ok'
+        end as state
+    ) as marked
     left join lateral (
         select (report.at_us)[cardinality(report.at_us)]
                - (report.due_us)[cardinality(report.due_us)] as late_us
@@ -88,9 +94,11 @@ listed as materialized (
         order by report.first_due desc
         limit 1
     ) as last on true
-    where %(search)s::text = ''
-        or strpos(lower(task.name), lower(%(search)s::text)) > 0
-        or strpos(lower(declared.task), lower(%(search)s::text)) > 0
+    where (%(search)s::text is null
+            or strpos(lower(task.name), lower(%(search)s::text)) > 0
+            or strpos(lower(declared.task), lower(%(search)s::text)) > 0)
+        and (%(state)s::text is null or marked.state = %(state)s::text)
+        and (%(task)s::text is null or declared.task = %(task)s::text)
 ),
 page as materialized (
     select name, row_number() over () as nth

@@ -174,6 +174,7 @@ SHOWN = 40
 OVERDUE_TIMEOUT = 5.0
 """Seconds by which a slot must be late before its entry counts as overdue: as long as
 a replica may take from one look at what it does not know to the next."""
+EVERY_ENTRY: Mapping[str, None] = dict.fromkeys(("search", "state", "task"))
 SEEN = 20.0
 """Seconds after which a replica that announced itself every five is no longer there."""
 
@@ -195,32 +196,35 @@ class Overview:
     def page(
         self,
         *,
-        search: str = "",
         order: str = "name",
         descending: bool = False,
         limit: int = 100,
         offset: int = 0,
-        overdue_after: float = OVERDUE_TIMEOUT,
+        **which: str | None,
     ) -> EntryPage:
-        """Return some entries: those whose name or task contains ``search``."""
+        """Return some entries.
+
+        ``which``: what their name or task contains (`search`), their `state`, `task`.
+        """
         if order not in ORDERS:
             message = f"order is {order!r}; allowed are {', '.join(ORDERS)}"
             raise ValueError(message)
         rows = self.database.read(
             SimpleNamespace,
             "list_entries",
-            search=search.replace("\0", ""),
+            **{**EVERY_ENTRY, **which},
             order=order,
             descending=descending,
             limit=min(max(limit, 0), MOST),
             offset=min(max(offset, 0), 2**31),
-            overdue_after=overdue_after,
+            overdue_after=OVERDUE_TIMEOUT,
+            states=[*STATES],
             shown=SHOWN,
             term=SEEN,
         )
         now_us, found = rows[0].now_us, [row for row in rows if row.name is not None]
         ended = self.outcomes([row.name for row in found])
-        listed = [entry_of(row, now_us, overdue_after, ended) for row in found]
+        listed = [entry_of(row, now_us, OVERDUE_TIMEOUT, ended) for row in found]
         return EntryPage(total=rows[0].entries, rows=listed, now_us=now_us)
 
     def entry(self, name: str, *, limit: int = 600) -> EntryDetail | None:

@@ -15,24 +15,27 @@ from celery_pecker.kernel.audit import current_user
 from celery_pecker.surfaces.cli.context import NO, Context, limited
 from celery_pecker.surfaces.cli.observers import refuse_unknown
 from celery_pecker.surfaces.console.database_context import acting
-from celery_pecker.surfaces.console.rendering import print_figures, print_table
+from celery_pecker.surfaces.console.rendering import filters, print_figures, print_table
 from celery_pecker.surfaces.views.alarms import (
     ALARMS,
     ALARMS_TABLE,
     TARGETS,
     AlarmsSummary,
 )
+from celery_pecker.surfaces.views.model import Query
 
 TEXT = "a trial of `celery -A proj pecker alarms test`: nothing is wrong"
 
 
 @Context.group
 @click.option("--all", "every", is_flag=True, help="Also what has recovered lately.")
+@filters(ALARMS_TABLE)
 @limited
-def alarms(context: Context, /, *, every: bool, limit: int) -> None:
+def alarms(context: Context, /, *, every: bool, query: Query, limit: int) -> None:
     """Show what rings, the newest first, and targets that fail."""
     overview = AlarmsOverview(context.database)
-    rows = overview.alarms(every=every, limit=limit)
+    every = every or "state" in query
+    rows = overview.alarms(every=every, limit=limit, **ALARMS_TABLE.asked(query))
     rules, targets = overview.rules(), overview.targets()
     if not context.print_json({"alarms": rows, "rules": rules, "targets": targets}):
         print_figures(context, ALARMS, AlarmsSummary(rules, targets))

@@ -10,14 +10,14 @@ from celery_pecker.surfaces.views.audit import ACTS
 
 @Context.command()
 @click.argument("search", default="")
-@click.option("--by", default="", help="Only what this person did.")
-@click.option("--act", default="", help='Only this, as "outbox drop".')
+@click.option("--by", "done_by", help="Only what this person did.")
+@click.option("--act", help='Only this, as "outbox drop".')
 @limited
-def audit(context: Context, *, search: str, by: str, act: str, limit: int) -> None:
+def audit(context: Context, *, limit: int, **which: str | None) -> None:
     """Show who did what by a command, Flower, the admin or remote control.
 
     The newest first; with SEARCH what was done to names that have it in them.
     """
-    rows = acts(context.database, search=search, act=act, by=by, most=limit)
+    rows = acts(context.database, **which, most=limit)
     if not context.print_json({"acts": rows}):
         print_table(context, ACTS, rows)

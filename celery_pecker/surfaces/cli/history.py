@@ -14,9 +14,9 @@ from celery_pecker.surfaces.views.history import (
     OUTBOX_POINTS,
     POINTS,
     document,
-    length_of,
     past,
 )
+from celery_pecker.surfaces.views.model import length_of
 
 
 @Context.command()

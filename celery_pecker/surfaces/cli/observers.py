@@ -12,7 +12,6 @@ from celery_pecker.observers.app import observers_of
 from celery_pecker.observers.kind import Observer
 from celery_pecker.observers.model import Answer, NodeRow, ObserverRow
 from celery_pecker.observers.overview import (
-    SHOWN,
     ObserversOverview,
     ObserversSummary,
     Which,
@@ -20,7 +19,8 @@ from celery_pecker.observers.overview import (
 from celery_pecker.surfaces.cli.context import NO, Context, limited
 from celery_pecker.surfaces.console import instants
 from celery_pecker.surfaces.console.database_context import acting
-from celery_pecker.surfaces.console.rendering import print_figures, print_table
+from celery_pecker.surfaces.console.rendering import filters, print_figures, print_table
+from celery_pecker.surfaces.views.model import Query
 from celery_pecker.surfaces.views.observers import (
     EVENTS_TABLE,
     HOSTS_TABLE,
@@ -29,6 +29,7 @@ from celery_pecker.surfaces.views.observers import (
     OBSERVERS_TABLE,
     RESTARTS,
     STOPS,
+    chosen,
     masked,
     not_sent,
 )
@@ -40,19 +41,12 @@ WIDE = 10
 
 
 @Context.group
-@click.option("--kind", help="Observers of this kind only.")
-@click.option("--node", help="Those on the host of this name or id only.")
-@click.option(
-    "--place",
-    type=click.Choice([str(place) for place in SHOWN]),
-    help="Those in this place only.",
-)
+@filters(OBSERVERS_TABLE)
 @limited
-def observers(context: Context, /, *, limit: int, **chosen: str | None) -> None:
+def observers(context: Context, /, *, query: Query, limit: int) -> None:
     """Show hosts with their load, and observers: those that need a look first."""
     overview = ObserversOverview(context.database)
-    summary = overview.summary()
-    which = Which(**chosen)
+    summary, which = overview.summary(), chosen(query)
     _require(overview, summary, which)
     page = overview.page(which, limit=limit)
     hosts = [one for one in summary.hosts if which.node in {None, one.name, one.node}]

@@ -1,7 +1,7 @@
 """``pecker outbox``: what waits in an outbox, and what people do to it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate
@@ -17,20 +17,24 @@ from celery_pecker.outbox.overview import OutboxOverview
 from celery_pecker.outbox.refusals import LONGEST_DELAY
 from celery_pecker.outbox.runs.load import MAX_PAUSE, MAX_THREADS, Load
 from celery_pecker.surfaces.cli.context import NO, Context, limited, number
-from celery_pecker.surfaces.console.rendering import print_figures, print_table
+from celery_pecker.surfaces.console.rendering import filters, print_figures, print_table
 from celery_pecker.surfaces.findings.broker import takers
+from celery_pecker.surfaces.views.model import Query
 from celery_pecker.surfaces.views.outbox import (
     GONE,
     GROUPS,
     MESSAGES,
     OUTBOX,
     TASKS,
+    chosen,
     error_groups,
-    of_group,
+    retry_group,
 )
 from celery_pecker.surfaces.views.outbox import explain as why
 from celery_pecker.surfaces.views.phrases import plural
 
+BY_HAND = ("parked", "task", "ids")
+"""Filters of the page that have options of their own here: several tasks, any ids."""
 of_outbox = click.option(
     "--outbox",
     "name",
@@ -69,11 +73,12 @@ def changing(command: Callable[Concatenate[Context, Database, ...], int]) -> Any
             if not count:
                 context.leave(NO)
 
-    return in_outbox(rows(call))
+    return in_outbox(rows(call, *(["error"] if name == "retry" else [])))
 
 
 def _described(options: Mapping[str, Any]) -> str:
     """Return which rows the options of a command mean, or what else they say."""
+    options = {**options, **options.get("query", {}), "query": None}
     given = {name: value for name, value in options.items() if value}
     given.pop("all_rows", None)
     ids = " ".join(str(one) for one in given.pop("ids", ()))
@@ -87,8 +92,9 @@ def _text(value: Any) -> str:
     return "" if value is True else str(value)
 
 
-def rows(command: Any) -> Any:
-    """Add the options that say which rows are meant."""
+def rows(command: Any, *but: str) -> Any:
+    """Add the options that say which rows are meant, `but` for some filters."""
+    command = filters(MESSAGES, *BY_HAND, *but)(command)
     for option in (
         click.option("--all", "all_rows", is_flag=True, help="Each row of the outbox."),
         click.option(
@@ -137,7 +143,7 @@ def show(context: Context, database: Database, /, *, limit: int, **which: Any) -
     """List rows, those with the most attempts first."""
     if not any(which.values()):
         which["all_rows"] = True
-    shown = OutboxOverview(database).rows(chosen(**which), limit=limit)
+    shown = OutboxOverview(database).rows(meant(database, **which), limit=limit)
     if not context.print_json({"rows": shown}):
         print_table(context, MESSAGES, shown)
     if not shown:
@@ -185,21 +191,23 @@ def retry(
     if error is not None and any(which.values()):
         message = "--error names its rows by itself: no others with it"
         raise click.UsageError(message)
-    meant = chosen(**which) if error is None else of_group(database, error)
-    return operations.retry(database, meant, at=_instant(at, context), delay=delay)
+    instant = _instant(at, context)
+    if error is not None:
+        return retry_group(database, error, at=instant, delay=delay)
+    return operations.retry(database, meant(database, **which), at=instant, delay=delay)
 
 
 @changing
 @click.option("--reason", default="parked by hand", show_default=True)
 def park(_: Context, database: Database, /, *, reason: str, **which: Any) -> int:
     """Park rows: nothing delivers or runs them until they are retried."""
-    return operations.park(database, chosen(**which), reason)
+    return operations.park(database, meant(database, **which), reason)
 
 
 @changing
 def drop(_: Context, database: Database, /, **which: Any) -> int:
     """Delete rows: their tasks will not run."""
-    return operations.drop(database, chosen(**which))
+    return operations.drop(database, meant(database, **which))
 
 
 @changing
@@ -230,7 +238,7 @@ def reschedule(  # what can be changed
         raise click.UsageError(message)
     return operations.reschedule(
         database,
-        chosen(**which),
+        meant(database, **which),
         at=_instant(at, context),
         delay=delay,
         attempt=attempt,
@@ -250,13 +258,14 @@ def _chosen(context: Context, name: str) -> Database:
     return context.database
 
 
-def chosen(**which: Any) -> Which:
+def meant(database: Database, *, query: Query, all_rows: bool, **named: Any) -> Which:
     """Return which rows the options mean."""
-    given = {name: value for name, value in which.items() if value}
-    if not given:
+    which = {name: value for name, value in named.items() if value}
+    if not (which or query or all_rows):
         message = "name rows: IDS, --task, --parked, --attempts-from, or --all"
         raise click.UsageError(message)
-    return Which(**given)
+    [(now,)] = database.run("read_clock", now=None)
+    return replace(chosen(query, now), **which)
 
 
 def _instant(text: str | None, context: Context) -> datetime | None:

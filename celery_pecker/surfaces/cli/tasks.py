@@ -17,7 +17,8 @@ from celery_pecker.surfaces.cli.upcoming import first_after
 from celery_pecker.surfaces.console.context import turns
 from celery_pecker.surfaces.console.exits import YES, interrupted
 from celery_pecker.surfaces.console.listing import Listing
-from celery_pecker.surfaces.console.rendering import listing
+from celery_pecker.surfaces.console.rendering import filters, listing
+from celery_pecker.surfaces.views.model import Query
 from celery_pecker.surfaces.views.phrases import span
 from celery_pecker.surfaces.views.schedules import ENTRIES
 
@@ -32,7 +33,7 @@ SHOWN = 12
 @click.option(
     "--times", type=click.IntRange(1), help="With --watch: end after so many looks."
 )
-@click.option("--search", default="", help="Names and tasks that contain this.")
+@filters(ENTRIES)
 @click.option(
     "--order",
     type=click.Choice(ORDERS),
@@ -44,10 +45,17 @@ SHOWN = 12
 @limited
 @click.option("--offset", type=click.IntRange(0), default=0, help="Entries left out.")
 def tasks(
-    context: Context, *, watch: bool, every: float, times: int | None, **asked: Any
+    context: Context,
+    /,
+    *,
+    watch: bool,
+    every: float,
+    times: int | None,
+    query: Query,
+    **asked: Any,
 ) -> None:
     """List the entries: last and next slot, lateness, holder, what they missed."""
-    look = partial(context.overview.page, **asked)
+    look = partial(context.overview.page, **ENTRIES.asked(query), **asked)
     if not watch:
         page = look()
         if not context.print_json(_document(context, page)):

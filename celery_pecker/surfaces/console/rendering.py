@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, tzinfo
+from functools import wraps
 from operator import itemgetter
 from typing import Any
 
+import click
 from rich.text import Text
 
 from celery_pecker.surfaces.console.context import CommandContext
@@ -36,6 +38,46 @@ NOTHING: Mapping[str, Callable[[Any], str]] = {}
 def visible(text: str) -> str:
     """Return a text without what would move the cursor or colour the rest."""
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
+OPTIONS: Mapping[str, str] = {
+    "name": "Those of this {} only.",
+    "search": "{}.",
+    "choice": "Those in this state only: {}.",
+    "flag": "{}.",
+    "age": "Those that are older: 5m, 2h, 3d.",
+}
+"""What help says of a filter of each kind, by its choices or its label."""
+
+
+def filters(table: Table, *but: str) -> Callable[[Any], Any]:
+    """Decorate a command: filters of a page's table are its options, `but` for some.
+
+    It gets them as its `query`, as a page gets its address.
+    """
+    mine = [one for one in table.filters if one.key not in but]
+
+    def decorate(command: Any) -> Any:
+        @wraps(command)
+        def call(*given: Any, **options: Any) -> None:
+            said = {one.key: options.pop(one.key) for one in mine}
+            query = {
+                key: "1" if one is True else one for key, one in said.items() if one
+            }
+            command(*given, query=query, **options)
+
+        for one in reversed(mine):
+            words = ", ".join(one.choices)
+            call = click.option(
+                f"--{one.key.replace('_', '-')}",
+                is_flag=one.kind == "flag",
+                type=click.Choice(one.choices) if words else None,
+                metavar=one.key.upper() if words else None,
+                help=OPTIONS[one.kind].format(words or one.label).capitalize(),
+            )(call)
+        return call
+
+    return decorate
 
 
 def print_figures(context: CommandContext, view: View, summary: Any) -> None:

@@ -54,6 +54,8 @@ class Source:
 
 PLACE = "outbox"
 """What chooses a database in the address of a page that has several."""
+NO_CHOICE = {"after", "descending", "order", "page", "trail"}
+"""What an address says of pages, and not of which rows are chosen."""
 Query = Mapping[str, str]
 """What stands behind the question mark of an address; the last of each name."""
 Read = Callable[[Any, Query], "dict[str, Any] | None"]
@@ -93,8 +95,8 @@ class Asked(NamedTuple):
         """Return what it is done to: names, or what has chosen the rows."""
         if self.names is not None:
             return ", ".join(self.names)
-        chosen = (f"{key} {self.query[key]}" for key in sorted(self.query))
-        return "all " + ", ".join(chosen)
+        keys = sorted({*self.query} - NO_CHOICE)
+        return "all " + ", ".join(f"{key} {self.query[key]}" for key in keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,8 @@ OF_TABLES = (
     *("name", "title", "key", "states", "means", "empty", "paged", "order", "nouns"),
     *("by_hand",),
 )
+KNOWN = 100
+"""Words, at most, that a filter offers."""
 ASKED_EVERY = 5.0
 """Seconds from an answer of workers to the next question."""
 EXACT = 2**53
@@ -98,6 +100,12 @@ def document(view: View, shown: Shown) -> dict[str, Any]:
         "more": shown.more,
         "next": shown.next,
         "notes": dict(shown.notes),
+        "known": {
+            one.key: sorted({word for word in one.known(shown) if word})[:KNOWN]
+            for table in view.tables
+            for one in table.filters
+            if one.known
+        },
         **shown.extra,
     }
 

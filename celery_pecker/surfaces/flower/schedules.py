@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from datetime import tzinfo
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery
@@ -17,7 +17,7 @@ from celery_pecker.schedules.engine.model import task_id
 from celery_pecker.schedules.overview import ORDERS, EntryRow, Overview
 from celery_pecker.schedules.overview.explain import explain
 from celery_pecker.schedules.overview.model import EntryDetail
-from celery_pecker.schedules.overview.reader import OVERDUE_TIMEOUT
+from celery_pecker.schedules.overview.reader import MOST, OVERDUE_TIMEOUT
 from celery_pecker.schedules.overview.verdicts import Question
 from celery_pecker.surfaces.flower.pages import Origin, Page, Query, Source
 from celery_pecker.surfaces.flower.rendering import acts_of, document, rows_of
@@ -62,7 +62,7 @@ def read_list(source: Source, query: Query) -> dict[str, Any]:
     overview = Overview(source.database)
     order = query.get("order")
     page = overview.page(
-        search=query.get("search", "").strip(),
+        **view.ENTRIES.asked(query),
         order=order if order in ORDERS else view.ENTRIES.order,
         descending=query.get("descending") == "1",
         limit=ROWS,
@@ -78,7 +78,7 @@ def read_list(source: Source, query: Query) -> dict[str, Any]:
     shown = Shown(
         now_us=page.now_us,
         summary=view.SchedulesSummary(totals_of(source.app)(overview)),
-        rows={},
+        rows={view.ENTRIES.name: page.rows},
         total=page.total,
         size=ROWS,
         extra={"why": why_read_only(source.app)},
@@ -257,11 +257,12 @@ class FlowerEdits:
         """Ask for a run now."""
         Overview(self._source.database).request_run(name, by)
 
-    def matching(self, search: str, *, paused: bool) -> Sequence[str]:
-        """Return the names of all entries that a search finds."""
-        overview = Overview(self._source.database)
-        total = overview.page(search=search, limit=1).total
-        rows = overview.page(search=search, limit=total).rows
+    def matching(self, query: Query, *, paused: bool) -> Sequence[str]:
+        """Return the names of all entries that filters leave."""
+        page = Overview(self._source.database).page
+        read = partial(page, **view.ENTRIES.asked(query))
+        parts = range(0, read(limit=0).total, MOST)
+        rows = [row for part in parts for row in read(limit=MOST, offset=part).rows]
         return [row.name for row in rows if row.paused is paused]
 
 

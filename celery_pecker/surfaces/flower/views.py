@@ -182,7 +182,10 @@ class View(OwnOrigin):
 
         It was asked of a Flower that has ended since.
         """
-        data = await self.reader.read(self.page, self.query)
+        try:
+            data = await self.reader.read(self.page, self.query)
+        except InvalidField as error:
+            raise HTTPError(400, str(error)) from error
         if data and not self.refusal and waiting.due(data):
             self.reader.carry_out(self.page, self.query)
         return data

@@ -16,10 +16,12 @@ from celery_pecker.surfaces.views.model import (
     Column,
     Each,
     Figure,
+    Filter,
     Query,
     Shown,
     Table,
     View,
+    of_rows,
 )
 from celery_pecker.surfaces.views.phrases import count, duration, plural
 
@@ -58,16 +60,17 @@ def summary_of(overview: AlarmsOverview) -> AlarmsSummary:
 
 def read(database: Database, query: Query) -> Shown:
     """Return what rings and has rung, and the targets."""
-    del query
     overview = AlarmsOverview(database)
-    summary = summary_of(overview)
+    summary, asked = summary_of(overview), ALARMS_TABLE.asked(query)
+    behind = query.get("after", "").split("\0")[:2]
+    rows = overview.alarms(every=True, limit=ROWS + 1, behind=behind, **asked)
+    shown = rows[:ROWS]
     return Shown(
         now_us=to_us(overview.now()),
         summary=summary,
-        rows={
-            "alarms": overview.alarms(every=True, limit=ROWS),
-            "targets": summary.targets,
-        },
+        rows={"alarms": shown, "targets": summary.targets},
+        more=len(rows) > ROWS,
+        next=shown[-1].key if shown else "",
     )
 
 
@@ -191,6 +194,7 @@ def chart(row: AlarmRow) -> str:
     return "history?" + urlencode(asked)
 
 
+STATES = {"ringing": "bad", "pending": "asked", "recovered": "done"}
 ALARMS_TABLE = Table(
     name="alarms",
     title="Alarms",
@@ -217,9 +221,15 @@ ALARMS_TABLE = Table(
         ),
     ),
     empty="Nothing rings, and nothing has within a day.",
-    states={"ringing": "bad", "pending": "asked", "recovered": "done"},
+    states=STATES,
     acts=ACTS,
     nouns=("alarm", "alarms"),
+    paged="behind",
+    filters=(
+        Filter("subject", "Search subjects", kind="search"),
+        Filter("state", "in any state", kind="choice", choices=(*STATES,)),
+        Filter("rule", "Rule", known=of_rows("alarms", "rule")),
+    ),
 )
 TARGETS = Table(
     name="targets",

@@ -3,12 +3,15 @@
 from celery_pecker.kernel import audit
 from celery_pecker.kernel.database import Database
 from celery_pecker.surfaces.views.model import (
+    ID_DIGITS,
     Column,
     Filter,
     Query,
     Shown,
     Table,
     View,
+    number,
+    of_rows,
 )
 
 ROWS = 200
@@ -19,12 +22,18 @@ def read(database: Database, query: Query) -> Shown:
     [(now_us,)] = database.run("read_clock", now=None)
     rows = audit.acts(
         database,
-        search=query.get("search", "").strip(),
-        act=query.get("act", ""),
-        by=query.get("done_by", ""),
-        most=ROWS,
+        **ACTS.asked(query),
+        before=number(query.get("after", ""), ID_DIGITS),
+        most=ROWS + 1,
     )
-    return Shown(now_us=now_us, summary=rows, rows={"audit": rows})
+    shown = rows[:ROWS]
+    return Shown(
+        now_us=now_us,
+        summary=rows,
+        rows={"audit": shown},
+        more=len(rows) > ROWS,
+        next=str(shown[-1].id) if shown else "",
+    )
 
 
 ACTS = Table(
@@ -57,9 +66,10 @@ ACTS = Table(
     },
     filters=(
         Filter("search", "Part of a subject", "search"),
-        Filter("act", "act"),
-        Filter("done_by", "by"),
+        Filter("act", "Act", known=of_rows("audit", "act")),
+        Filter("done_by", "By", known=of_rows("audit", "done_by")),
     ),
+    paged="behind",
     nouns=("act", "acts"),
 )
 AUDIT = View(

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from celery_pecker.kernel.clock import MICROSECOND, from_us, to_us
@@ -43,13 +43,13 @@ from celery_pecker.surfaces.views.model import (
     Shown,
     Table,
     View,
+    length_of,
 )
 from celery_pecker.surfaces.views.phrases import NONE, count, duration, pace, rate
 
 OF = {**SUMS, "queue": ALL_OUTBOX, "limit": ALL_LIMITS}
 """What a name may be of, and the subject that adds up all of it."""
 USUAL = "24h"
-MINUTES = {"m": 1, "h": 60, "d": 1_440}
 PERCENTS = (50, 95, 99)
 KEYS = {one: f"{OUTCOME}{one.value}" for one in COUNTED}
 MARKED = 200
@@ -387,13 +387,3 @@ def document(shown: Past) -> dict[str, Any]:
             for one in shown.marks
         ],
     }
-
-
-def length_of(text: str) -> timedelta:
-    """Return a length of time that is written like 90m, 24h or 30d."""
-    number, unit = text[:-1], MINUTES.get(text[-1:], 0)
-    minutes = unit * int(number[:6]) if number.isascii() and number.isdigit() else 0
-    if not minutes:
-        message = f"since: {text!r} is no length of time such as 90m, 24h or 30d"
-        raise InvalidField(message, field="since")
-    return timedelta(minutes=minutes)

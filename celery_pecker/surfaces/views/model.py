@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from celery_pecker.kernel.clock import from_us
-from celery_pecker.kernel.errors import DatabaseUnavailable, PeckerError
+from celery_pecker.kernel.errors import DatabaseUnavailable, InvalidField, PeckerError
 from celery_pecker.surfaces.views.phrases import count, plural
 
 Query = Mapping[str, str]
@@ -19,6 +19,9 @@ Query = Mapping[str, str]
 US_DIGITS = 17
 DIGITS = 6
 """Of a page's number, at most: Python refuses to read thousands."""
+ID_DIGITS = 18
+"""Of a number of the database, at most."""
+MINUTES = {"m": 1, "h": 60, "d": 1_440}
 
 
 def number(text: str, digits: int = DIGITS) -> int | None:
@@ -27,12 +30,33 @@ def number(text: str, digits: int = DIGITS) -> int | None:
     return int(sign + plain) if plain.isascii() and plain.isdigit() else None
 
 
-def until(query: Query) -> datetime | None:
+def pair(text: str, digits: int = ID_DIGITS) -> tuple[int, int] | None:
+    """Return two whole numbers of an address, 3.17; None: there are none."""
+    match [number(one, digits) for one in text.split(".")]:
+        case [int(first), int(second)]:
+            return first, second
+    return None
+
+
+def length_of(text: str, name: str = "since") -> timedelta:
+    """Return a length of time that is written like 90m, 24h or 30d."""
+    digits, unit = text[:-1], MINUTES.get(text[-1:], 0)
+    minutes = unit * int(digits[:6]) if digits.isascii() and digits.isdigit() else 0
+    if not minutes:
+        message = f"{name}: {text!r} is no length of time such as 90m, 24h or 30d"
+        raise InvalidField(message, field=name)
+    return timedelta(minutes=minutes)
+
+
+def until(query: Query, now_us: int) -> datetime | None:
     """Return by when rows must have been there: one that waited is done to no others.
 
-    It is that of all rows that match, whose address had the instant in microseconds.
+    It is that of all rows that match, whose address had the instant in microseconds,
+    and so much earlier as they are to be old.
     """
-    us = number(query.get("until", ""), US_DIGITS)
+    us, age = number(query.get("until", ""), US_DIGITS), query.get(AGE.key)
+    if age:
+        return from_us(us or now_us) - length_of(age, AGE.key)
     return None if us is None else from_us(us)
 
 
@@ -175,13 +199,24 @@ class Done(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A choice of rows, kept in the address of a page."""
+    """A choice of rows, kept in the address of a page; an option of a command."""
 
     key: str
     label: str
-    kind: Literal["search", "choice", "flag", "chosen"] = "chosen"
-    """search, choice, flag; chosen: by a click on a value, and shown until undone."""
+    kind: Literal["name", "search", "choice", "flag", "age"] = "name"
+    """name: the whole of a word, which a click on it chooses; search: part of a text;
+    choice: one of `choices`; age: so long at least."""
     choices: tuple[str, ...] = ()
+    known: Callable[[Shown], Iterable[str | None]] | None = None
+    """Return what is offered to who types."""
+
+
+def of_rows(table: str, field: str) -> Callable[[Shown], Iterable[str | None]]:
+    """Return what offers words of a field of the rows that are shown."""
+    return lambda shown: [getattr(row, field) for row in shown.rows[table]]
+
+
+AGE = Filter("older_than", "Older than: 5m, 2h, 3d", "age")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +239,7 @@ class Table:
     filters: tuple[Filter, ...] = ()
     paged: Literal["", "numbers", "behind"] = ""
     """How it is read in pages: by their number, or each behind the last row of the one
-    before (`Shown.next`)."""
+    before (`Shown.next`), which costs the same however far it is."""
     headed: bool = False
     """Whether a page writes the title above it."""
     by_hand: bool = False
@@ -228,6 +263,11 @@ class Table:
     def shown(self) -> list[Column]:
         """Return the columns that stand for themselves."""
         return [column for column in self.columns if column.width != "aside"]
+
+    def asked(self, query: Query) -> dict[str, Any]:
+        """Return what each filter asks for, as a database can be; None: nothing."""
+        keys = [one.key for one in self.filters]
+        return {key: query.get(key, "").replace("\0", "") or None for key in keys}
 
     def named(self, keys: Sequence[str]) -> str:
         """Return what rows are called; of many the first."""
@@ -351,7 +391,7 @@ class Shown:
     more: bool = False
     """Whether there are rows behind these."""
     next: str = ""
-    """What `after` of an address is for them."""
+    """What `after` of an address is for them: the key of the last of these."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """What is to say below tables, by their names."""
     extra: Mapping[str, Any] = field(default_factory=dict)

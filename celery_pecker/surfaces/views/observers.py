@@ -12,6 +12,7 @@ from celery_pecker.kernel.lease import SECOND
 from celery_pecker.observers import operations
 from celery_pecker.observers.model import Answer, EventRow, NodeRow, ObserverRow, Place
 from celery_pecker.observers.overview import (
+    RANKS,
     SHOWN,
     KindRow,
     ObserversOverview,
@@ -38,7 +39,7 @@ from celery_pecker.surfaces.views.model import (
     Table,
     Tone,
     View,
-    skipped,
+    of_rows,
     to_mend,
     until,
 )
@@ -52,7 +53,6 @@ EVENTS = 200
 """Of the life of one, the newest."""
 LONGEST = 400
 """Letters of arguments and of a cursor."""
-LONGEST_NAME = 500
 MOST_KINDS = 100
 """Kinds, at most, that have series of their own."""
 LONG_WAIT = 60.0
@@ -74,9 +74,11 @@ def read(database: Database, query: Query) -> Shown:
     """Return hosts, figures of all, a page of observers, and the life of one."""
     overview = ObserversOverview(database)
     [(now,)] = database.run("read_clock", now=None)
-    page = overview.page(_which(query), limit=ROWS, skip=skipped(query, ROWS))
-    summary = overview.summary()
-    row, events = _life(overview, _text(query, "name"))
+    place, _, name = query.get("after", "").replace("\0", "").partition(" ")
+    behind = (place, name) if place in RANKS else None
+    page = overview.page(chosen(query), limit=ROWS + 1, behind=behind)
+    shown, summary = page.rows[:ROWS], overview.summary()
+    row, events = _life(overview, query.get("name", "").replace("\0", "") or None)
     life = None
     if row is not None:
         reply = explain(database, row, summary.hosts)
@@ -86,11 +88,13 @@ def read(database: Database, query: Query) -> Shown:
         summary=summary,
         rows={
             "hosts": summary.hosts[:HOSTS],
-            "observers": page.rows,
+            "observers": shown,
             "events": events,
         },
         total=page.total,
         size=ROWS,
+        more=len(page.rows) > ROWS,
+        next=f"{shown[-1].place} {shown[-1].name}" if shown else "",
         extra={
             "warning": not_sent(summary),
             "life": life,
@@ -98,18 +102,9 @@ def read(database: Database, query: Query) -> Shown:
     )
 
 
-def _which(query: Query) -> Which:
+def chosen(query: Query) -> Which:
     """Return the observers that filters leave."""
-    place = _text(query, "place")
-    return Which(
-        search=_text(query, "search"),
-        node=_text(query, "node"),
-        place=place if place in {*map(str, SHOWN)} else None,
-    )
-
-
-def _text(query: Query, name: str) -> str | None:
-    return query.get(name, "").replace("\0", "").strip()[:LONGEST_NAME] or None
+    return Which(**OBSERVERS_TABLE.asked(query))
 
 
 def not_sent(summary: ObserversSummary) -> str:
@@ -267,10 +262,10 @@ def _act(
 
     def every(database: Database, query: Query, user: str) -> int:
         del user
-        overview, which = ObserversOverview(database), _which(query)
+        overview, which = ObserversOverview(database), chosen(query)
         total = overview.page(which, limit=1).total
         rows = overview.page(which, limit=total).rows
-        last = until(query)
+        last = until(query, 0)
         rows = [one for one in rows if last is None or one.created_at <= last]
         keys = [one.name for one in rows if one.place in states]
         return sum(does(database, key) in says for key in keys)
@@ -472,17 +467,13 @@ OBSERVERS_TABLE = Table(
             asks="A life ends, and no host runs it again.",
         ),
     ),
-    paged="numbers",
+    paged="behind",
     nouns=("observer", "observers"),
     filters=(
         Filter("search", "Search names and kinds", kind="search"),
-        Filter(
-            "place",
-            "everywhere",
-            kind="choice",
-            choices=("parked", "waiting", "retrying", "stopping", "running"),
-        ),
-        Filter("node", "host"),
+        Filter("place", "everywhere", kind="choice", choices=RANKS),
+        Filter("kind", "Kind", known=lambda all_: [k.kind for k in all_.summary.kinds]),
+        Filter("node", "Host", known=of_rows("hosts", "name")),
     ),
 )
 EVENTS_TABLE = Table(

@@ -1,10 +1,12 @@
 """The view of an outbox: what waits, when it will be empty, what is parked and why."""
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.error_groups import ErrorGroup, Seen, grouped
 from celery_pecker.outbox import operations
@@ -20,6 +22,7 @@ from celery_pecker.schedules.overview.reader import Overview
 from celery_pecker.schedules.overview.verdicts import Explanation
 from celery_pecker.surfaces.views.error_groups import groups_table, note_of
 from celery_pecker.surfaces.views.model import (
+    AGE,
     HIDDEN,
     Act,
     Card,
@@ -33,18 +36,21 @@ from celery_pecker.surfaces.views.model import (
     Shown,
     Table,
     View,
+    of_rows,
+    pair,
     to_mend,
     until,
 )
 from celery_pecker.surfaces.views.phrases import count, duration, plural, rate
 
-TEXTS = ("state", "queue", "error")
-"""Filters beside the task, as `Which` calls them."""
+COUNTED = {"task", "parked"}
+"""Filters that leave rows of which the figures know how many they are."""
 ROWS = 100
 """Messages that a page gets, at most."""
 GROUPED = 1_000
 """Parked messages whose errors are grouped, at most."""
 LARGEST_ID = 2**63 - 1
+IDS = re.compile(r"(?<![^\s,])[0-9]{1,18}(?![^\s,])")
 GONE = "This message is not in the outbox any more."
 
 
@@ -52,49 +58,59 @@ def read(database: Database, query: Query) -> Shown:
     """Return the figures of all, those of each task, and the messages asked for."""
     overview = OutboxOverview(database)
     [(now,)] = database.run("read_clock", now=None)
-    task = query.get("task", "").replace("\0", "")
-    parked = query.get("parked") == "1"
-    rows = overview.rows(_which(query), limit=ROWS + 1)
-    summary = overview.summary()
+    which = chosen(query, now)
+    rows = overview.rows(which, limit=ROWS + 1, behind=pair(query.get("after", "")))
+    shown, summary = rows[:ROWS], overview.summary()
     groups, note = error_groups(database) if summary.parked else ([], "")
+    asked = MESSAGES.asked(query)
+    narrowed = any(asked[key] for key in asked.keys() - COUNTED)
     return Shown(
-        total=None
-        if any(query.get(name) for name in TEXTS)
-        else _matching(summary, task, parked=parked),
+        total=None if narrowed else _matching(summary, which),
         size=ROWS,
         now_us=now,
         summary=summary,
-        rows={"tasks": summary.tasks, "groups": groups, "messages": rows[:ROWS]},
+        rows={"tasks": summary.tasks, "groups": groups, "messages": shown},
         notes={"groups": note},
         more=len(rows) > ROWS,
+        next="{}.{}".format(*shown[-1].place) if shown else "",
     )
 
 
 def error_groups(database: Database) -> tuple[list[ErrorGroup], str]:
     """Return why messages are parked, by errors that are one, and what is left out."""
     parked = OutboxOverview(database).rows(Which(parked=True), limit=GROUPED)
-    groups = grouped(
-        Seen(
-            id=row.id,
-            of=row.task,
-            type="",
-            message=row.last_error or "by hand",
-            traceback=None,
-            at=row.parked_at or row.created_at,
-        )
-        for row in parked
-    )
+    groups = grouped(map(_seen, parked))
     return groups, note_of(len(parked), GROUPED, "parked messages")
 
 
-def of_group(database: Database, key: str) -> Which:
-    """Return the parked messages of an error; raise NoSuchRow."""
-    groups, _ = error_groups(database)
-    for group in groups:
-        if group.key == key:
-            return Which(ids=group.ids, parked=True)
-    message = f"no parked message has the error {key}"
-    raise NoSuchRow(message)
+def _seen(row: MessageRow) -> Seen:
+    return Seen(
+        id=row.id,
+        of=row.task,
+        type="",
+        message=row.last_error or "by hand",
+        traceback=None,
+        at=row.parked_at or row.created_at,
+    )
+
+
+def retry_group(database: Database, key: str, **due: Any) -> int:
+    """Retry all parked messages of an error, some at a time; raise NoSuchRow.
+
+    ``due``: when, as `operations.retry` has it.
+    """
+    overview = OutboxOverview(database)
+    [(now,)] = database.run("read_clock", now=None)
+    which, behind, count = Which(parked=True, until=from_us(now)), None, 0
+    while rows := overview.rows(which, limit=GROUPED, behind=behind):
+        behind = rows[-1].place
+        ids = [row.id for row in rows if _seen(row).fingerprint == key]
+        if ids:
+            count += operations.retry(database, Which(ids=ids), **due)
+    if not count:
+        message = f"no parked message has the error {key}"
+        raise NoSuchRow(message)
+    return count
 
 
 class Takers(NamedTuple):
@@ -210,28 +226,27 @@ def _tries(row: MessageRow) -> str:
     return f"{plural(row.attempt, 'attempt')} so far{kept if row.last_error else ''}"
 
 
-def _which(query: Query) -> Which:
-    """Return the rows that filters leave."""
-    task, parked = query.get("task", "").replace("\0", ""), query.get("parked") == "1"
-    texts = {name: query.get(name, "").replace("\0", "") or None for name in TEXTS}
+def chosen(query: Query, now_us: int) -> Which:
+    """Return the rows that filters leave; ids that are none leave nothing."""
+    asked = MESSAGES.asked(query)
+    task, ids = asked["task"], asked["ids"]
     return Which(
-        tasks=[task] if task else None,
-        parked=True if parked else None,
-        until=until(query),
-        queue=texts["queue"],
-        error=texts["error"],
-        state=texts["state"],
+        ids=None if ids is None else [*map(int, IDS.findall(ids))],
+        tasks=None if task is None else [task],
+        parked=True if query.get("parked") == "1" else None,
+        until=until(query, now_us),
         all_rows=True,
+        **{name: asked[name] for name in ("queue", "error", "state")},
     )
 
 
-def _matching(all_: OutboxSummary, task: str, *, parked: bool) -> int:
-    """Return how many rows filters leave, as far as they are counted."""
-    if not task:
-        return all_.parked if parked else all_.depth + all_.later + all_.parked
-    mine = (one for one in all_.tasks if one.task == task)
+def _matching(all_: OutboxSummary, which: Which) -> int:
+    """Return how many rows are left of a task, parked or not, as far as counted."""
+    if which.tasks is None:
+        return all_.parked if which.parked else all_.depth + all_.later + all_.parked
+    mine = (one for one in all_.tasks if one.task in which.tasks)
     return sum(
-        one.parked + (0 if parked else one.waiting + one.held + one.later)
+        one.parked + (0 if which.parked else one.waiting + one.held + one.later)
         for one in mine
     )
 
@@ -255,7 +270,8 @@ def _act(
             raise NoSuchRow(GONE)
 
     def every(database: Database, query: Query, user: str) -> int:
-        return does(database, _which(query), user)
+        [(now,)] = database.run("read_clock", now=None)
+        return does(database, chosen(query, now), user)
 
     return Act(
         name,
@@ -297,7 +313,7 @@ ACTS = (
 
 def _retry_these(database: Database, key: str, user: str) -> int:
     del user
-    return operations.retry(database, of_group(database, key))
+    return retry_group(database, key)
 
 
 # Figures
@@ -420,13 +436,7 @@ MESSAGES = Table(
         Column("attempt", "attempts", "count", value=_attempts, width="desk"),
         Column("due_at", "due", "instant", width="tablet"),
         Column("created_at", "recorded", "instant", width="desk"),
-        Column(
-            "queue",
-            "queue",
-            value=lambda row: row.exchange or row.routing_key,
-            width="desk",
-            chooses="queue",
-        ),
+        Column("queue", "queue", width="desk", chooses="queue"),
         Column("last_error", "last error", "error", width="tablet"),
     ),
     empty="No such message.",
@@ -435,16 +445,24 @@ MESSAGES = Table(
     nouns=("message", "messages"),
     filters=(
         Filter("parked", "parked only", kind="flag"),
-        Filter("error", "Search last errors", kind="search"),
+        Filter(
+            "error",
+            "Search last errors",
+            kind="search",
+            known=of_rows("messages", "last_error"),
+        ),
         Filter(
             "state",
             "in any state",
             kind="choice",
             choices=("waiting", "held", "later"),
         ),
-        Filter("task", "task"),
-        Filter("queue", "queue"),
+        Filter("task", "Task", known=of_rows("tasks", "task")),
+        Filter("queue", "Queue", known=of_rows("messages", "queue")),
+        AGE,
+        Filter("ids", "Ids"),
     ),
+    paged="behind",
 )
 GROUPS = groups_table(
     "Parked messages by error",
@@ -470,6 +488,6 @@ MESSAGE = View(
     name="message",
     title="Message",
     read=read_message,
-    tables=(replace(MESSAGES, filters=()),),
+    tables=(replace(MESSAGES, filters=(), paged=""),),
     figures=(),
 )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from celery_pecker.kernel.lease import SECOND
 from celery_pecker.schedules.overview import EntryRow, Totals
+from celery_pecker.schedules.overview.reader import STATES
 from celery_pecker.surfaces.views.model import (
     Act,
     Card,
@@ -19,6 +20,7 @@ from celery_pecker.surfaces.views.model import (
     Samples,
     Table,
     View,
+    of_rows,
 )
 from celery_pecker.surfaces.views.phrases import count, plural, span
 
@@ -189,8 +191,8 @@ class Edits(Protocol):
     def run(self, name: str, *, by: str) -> object:
         """Ask for a run now."""
 
-    def matching(self, search: str, *, paused: bool) -> Sequence[str]:
-        """Return the names of all entries that a search finds."""
+    def matching(self, query: Query, *, paused: bool) -> Sequence[str]:
+        """Return the names of all entries that filters leave."""
 
 
 def _act(name: str, label: str, says: str) -> Act:
@@ -198,8 +200,7 @@ def _act(name: str, label: str, says: str) -> Act:
         getattr(edits, name)(key, by=user)
 
     def every(edits: Edits, query: Query, user: str) -> int:
-        search = query.get("search", "").strip()
-        names = edits.matching(search, paused=name == "resume")
+        names = edits.matching(query, paused=name == "resume")
         for one in names:
             call(edits, one, user)
         return len(names)
@@ -260,7 +261,15 @@ ENTRIES = Table(
     order="state",
     paged="numbers",
     nouns=("entry", "entries"),
-    filters=(Filter("search", "Search names and tasks", kind="search"),),
+    filters=(
+        Filter("search", "Search names and tasks", kind="search"),
+        Filter("state", "in any state", kind="choice", choices=STATES),
+        Filter(
+            "task",
+            "Task",
+            known=of_rows("entries", "task"),
+        ),
+    ),
 )
 STORED = Table(
     name="stored",

@@ -54,6 +54,8 @@ def test_what_rings_is_shown_and_ends_with_1(line: Line, dsn: str) -> None:
         assert word in done.stdout
     assert "tock" not in done.stdout
     assert "tock" in line("alarms", "--all").stdout
+    assert "tock" in line("alarms", "--state", "recovered").stdout
+    assert "tick" not in line("alarms", "--subject", "nothing").stdout.split("by 1")[1]
     told = line.json("alarms", code=1)
     assert [one["subject"] for one in told["alarms"]] == ["tick [bold]"]
     assert told["alarms"][0]["waiting"] == ["chat"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -147,6 +148,57 @@ def test_parked_rows_are_shown_and_retried_by_their_errors(
     gone = line("outbox", "retry", "--error", many["key"])
     assert gone.exit_code == 1
     assert "no parked message has the error" in gone.stderr
+
+
+def test_all_rows_of_an_error_are_retried_however_many(
+    dsn: str, make_line: MakeLine, table: psycopg.Connection[Any]
+) -> None:
+    """Its list groups the first thousand; what fails otherwise stays."""
+    line = make_line(dsn)
+    record(table, 2_500)
+    table.execute(
+        "update pecker_outbox set parked_at = now(), attempt = id % 3, last_error ="
+        " case when id % 100 = 0 then 'refused' else 'bank ' || id || ' is away' end"
+        " where id > 10"
+    )
+    [many] = [
+        one
+        for one in line.json("outbox", "errors")["groups"]
+        if one["message"].startswith("bank")
+    ]
+    assert many["count"] < 1_000
+    retried = line.json("outbox", "retry", "--error", many["key"])["rows"]
+    left = "select count(*) from pecker_outbox where last_error = 'refused' and"
+    assert column(table, f"{left} parked_at is not null") == [25]
+    assert retried == 2_497 - 25
+
+
+def test_rows_are_chosen_by_what_the_page_has_filters_for(
+    dsn: str, make_line: MakeLine, table: psycopg.Connection[Any]
+) -> None:
+    """State, queue, error and age, together with those of the command alone."""
+    line = make_line(dsn)
+
+    def shown(*words: str) -> int:
+        found = line("outbox", "show", "--json", *words)
+        return len(json.loads(found.stdout)["rows"])
+
+    assert [shown("--state", one) for one in ("waiting", "held", "later")] == [3, 1, 2]
+    [queue] = {row["routing_key"] for row in line.json("outbox", "show")["rows"]}
+    assert (shown("--queue", queue), shown("--queue", "none")) == (7, 0)
+    assert shown("--error", "NO SUCH") == 1
+    table.execute("update pecker_outbox set created_at = now() - interval '3 h'")
+    record(table, 2)
+    assert (shown("--older-than", "2h"), shown("--older-than", "4h")) == (7, 0)
+    assert shown("--older-than", "2h", "--state", "later", "--task", "app.work") == 2
+    refused = line("outbox", "drop", "--older-than", "soon")
+    assert (refused.exit_code, "no length of time" in refused.stderr) == (1, True)
+    assert line.json("outbox", "drop", "--older-than", "2h", "--state", "later") == {
+        "rows": 2
+    }
+    assert line.json("audit", "older_than")["acts"][0]["subject"] == (
+        "state later, older_than 2h"
+    )
 
 
 def test_parked_rows_are_retried_later(

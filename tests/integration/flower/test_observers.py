@@ -98,8 +98,43 @@ def test_observers_are_searched_by_the_server(site: Site, ids: dict[str, str]) -
     assert names(search="perpetual") == [LONG]
     assert names(place="waiting") == ["wait"]
     assert names(node=ids["a"], search="e") == ["leave", "retry", LONG]
-    assert names(search="\0nobody") == names(page="9") == names(search="%") == []
-    assert names(page="x" * 50, place="gone") == names()
+    assert names(search="\0nobody") == names(kind="none") == names(search="%") == []
+    assert names(after="x" * 50) == names()
+    assert names(place="gone") == []
+    assert names(kind="heavy") == ["bad"]
+    known = site.data("/observers")["known"]
+    assert known == {"kind": ["heavy", "watch"], "node": ["a", "b", "c"]}
+
+
+def test_a_page_begins_behind_the_last_observer_of_the_one_before(
+    site: Site, shared_dsn: str
+) -> None:
+    """In the order in which they need a look; none twice, and none is left out."""
+    with psycopg.connect(shared_dsn) as connection:
+        connection.execute(
+            "insert into pecker_observers (name, kind, weight, status, not_before,"
+            " created_at, modified_at) select 'more ' || nth, 'watch', 1, 'created',"
+            " now(), now(), now() from generate_series(1, 110) as nth"
+        )
+    after = ""
+    names: list[str] = []
+    sizes: list[int] = []
+    try:
+        once(lambda: site.data("/observers")["total"], 115)
+        while after or not names:
+            page = site.data("/observers", after=after)
+            rows = page["rows"]["observers"]
+            names += [row["name"] for row in rows]
+            sizes.append(len(rows))
+            after = page["next"] if page["more"] else ""
+    finally:
+        with psycopg.connect(shared_dsn) as connection:
+            connection.execute("delete from pecker_observers where name like 'more %'")
+        once(lambda: site.data("/observers")["total"], 5)
+    assert sizes == [50, 50, 15]
+    assert len({*names}) == 115
+    assert names[0] == "bad"
+    assert names[-1] == LONG
 
 
 def test_the_life_of_one_is_its_history(site: Site) -> None:

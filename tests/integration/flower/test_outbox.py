@@ -92,6 +92,60 @@ def test_messages_are_chosen_by_task_and_state(site: Site) -> None:
     assert chosen("id", queue="other") == []
 
 
+def test_a_page_begins_behind_the_last_message_of_the_one_before(
+    site: Site, shared_dsn: str
+) -> None:
+    """Those with the most attempts first; none twice, and none is left out."""
+    write_outbox(shared_dsn, due=245, parked=5, later=0)
+    with psycopg.connect(shared_dsn) as connection:
+        connection.execute("update pecker_outbox set mode = 1, attempt = id % 2")
+    once(lambda: figure(site, "parked"), 5)
+    after = ""
+    seen: list[tuple[int, int]] = []
+    sizes: list[int] = []
+    while after or not sizes:
+        page = site.data("/outbox", after=after)
+        rows = page["rows"]["messages"]
+        seen += [(-row["attempt"], int(row["id"])) for row in rows]
+        sizes.append(len(rows))
+        after = page["next"] if page["more"] else ""
+    assert sizes == [100, 100, 50]
+    assert seen == sorted({*seen})
+    for strange in ("x", "1.x", "-1.-1", "9" * 40, f"{'9' * 17}.{'9' * 17}", "٣.1"):
+        assert site.get("/outbox/data", after=strange).status_code == 200
+
+
+def test_messages_are_chosen_by_age_and_ids(site: Site, shared_dsn: str) -> None:
+    """Words that the page knows are offered; what is no age is refused."""
+    with psycopg.connect(shared_dsn) as connection:
+        [[old], *_] = connection.execute(
+            "update pecker_outbox set created_at = now() - interval '3 h' where id ="
+            " (select min(id) from pecker_outbox) returning id"
+        ).fetchall()
+
+    def chosen(**query: str) -> list[str]:
+        return [row["id"] for row in messages(site, **query)]
+
+    once(lambda: chosen(older_than="2h"), [str(old)])
+    assert chosen(older_than="1d") == []
+    assert chosen(ids=f"{old}, {'9' * 30} x") == [str(old)]
+    assert chosen(ids="x") == []
+    known = site.data("/outbox")["known"]
+    assert known["task"] == sorted(["proj.bill", "proj.remind", STRANGE])
+    assert known["error"] == ["the queue <i>eu</i> is unknown"]
+    assert len(known["queue"]) == 1
+    for place in ("", "/data"):
+        assert site.get(f"/outbox{place}", older_than="soon").status_code == 400
+    before = states(shared_dsn)
+    act: dict[str, Any] = {"act": "drop", "every": True}
+    assert site.post("/outbox/act?older_than=soon", **act).status_code == 422
+    assert states(shared_dsn) == before
+    done = site.post("/outbox/act?older_than=2h&after=9.9&trail=1.1", **act)
+    assert done.status_code == 200, done.text
+    assert sum(before.values()) - sum(states(shared_dsn).values()) == 1
+    assert site.data("/audit")["rows"]["audit"][0]["subject"] == "all older_than 2h"
+
+
 def test_what_is_done_to_all_that_match_honours_the_filters(
     site: Site, shared_dsn: str
 ) -> None:

@@ -15,6 +15,7 @@ from celery_pecker.schedules.history.recorder import Recorder
 from celery_pecker.schedules.history.report import Report
 from celery_pecker.schedules.overview import ORDERS
 from celery_pecker.schedules.overview.model import NoRoom, NotDeclared
+from celery_pecker.schedules.overview.reader import STATES
 from celery_pecker.schedules.overview.slot_verdicts import alive
 from tests.integration.overview.conftest import SECOND, START, START_US, Stage
 
@@ -80,6 +81,11 @@ def test_each_state_is_told_and_sorted_by(stage: Stage) -> None:
     stage.after(7.1)
     assert stage.states() == expected
     assert [row.name for row in stage.overview.page(order="state").rows] == [*expected]
+    for state in STATES:
+        rows = stage.overview.page(state=state).rows
+        named = {name for name, one in expected.items() if one == state}
+        assert {row.name for row in rows} == named
+    assert stage.overview.page(state="new", task="nobody's").total == 0
     for name, state in expected.items():
         detail = stage.overview.entry(name)
         assert detail is not None

@@ -11,6 +11,8 @@ pecker.view = (function () {
     const drawn = {};   // what draws the rows of each table
     const pictures = [];   // what a page draws by hand, of each answer
     const hands = {};   // and of each row: cells by the keys of their columns, and `acts`
+    const filters = Object.values(tables).flatMap(spec => spec.filters);
+    const numbers = !Object.values(tables).some(spec => spec.paged === "behind");
     let last = {}, ask = () => {};
 
     // What is chosen stands in the address.
@@ -25,23 +27,32 @@ pecker.view = (function () {
 
     // Of another choice the first page is shown; `here` keeps that which is.
     function choose(change, here) {
-        Object.assign(choice, here ? {} : {page: 1, after: ""}, change);
+        Object.assign(choice, here ? {} : {page: 1, after: "", trail: ""}, change);
         const search = query();
         history.replaceState(null, "", search ? "?" + search : location.pathname);
-        drawOrder();
+        drawChoice();
         ask();
     }
 
-    function drawOrder() {
+    function drawChoice() {
+        for (const {key} of filters) {
+            const place = byId("filter-" + key);
+            place.checked = choice[key] === "1";
+            if (place !== document.activeElement && place.checkValidity()) { place.value = choice[key] || ""; }
+        }
         for (const head of document.querySelectorAll("th[data-order]")) {
             attribute(head, "aria-sort", head.dataset.order !== choice.order ? null : choice.descending ? "descending" : "ascending");
         }
     }
 
-    // Back from behind the end of a list that became shorter is to its last page.
+    // Back from behind the end of a list that became shorter is to its last page. Where a page begins
+    // behind a row, the address has those of the pages before, too: each leads back.
     function turn(step) {
         const page = Math.min(choice.page + step, Math.max(Math.ceil(last.total / last.size), 1));
-        if (page >= 1 && page !== choice.page) { choose({page}, true); }
+        const trail = (choice.trail || "").split("\n"), way = [...trail, choice.after].filter(Boolean).slice(-30).join("\n");
+        if (!numbers) {
+            choose(step > 0 ? {after: last.next, trail: way} : {after: trail.pop(), trail: trail.join("\n")}, true);
+        } else if (page >= 1 && page !== choice.page) { choose({page}, true); }
     }
 
     // Cells
@@ -93,7 +104,7 @@ pecker.view = (function () {
             el("details", {}, el("summary", {}, name), el("pre"))]);
         const notes = column.notes.filter(name => !spec.folded.includes(name));
         if (column.chooses) {
-            main.addEventListener("click", () => choose({[column.chooses]: row[column.key]}, true));
+            main.addEventListener("click", () => choose({[column.chooses]: row[column.key]}, !filters.some(({key}) => key === column.chooses)));
         } else if (main.type) {
             main.addEventListener("click", () => openDetail(spec, row[spec.key]));
         }
@@ -284,13 +295,9 @@ pecker.view = (function () {
     }
 
     function drawPages(spec, rows, data) {
-        for (const filter of spec.filters.filter(one => one.kind === "chosen")) {
-            const undo = byId("only-" + filter.key);
-            undo.hidden = !choice[filter.key];
-            text(undo, `Only ${filter.label} ${choice[filter.key]}: show all`);
-        }
-        const first = (choice.page - 1) * data.size, numbers = spec.paged === "numbers";
-        text(byId("range"), !numbers ? plural(rows.length, ...spec.nouns) + (choice.after ? ", not the first" : "") + (data.more ? " of more" : "")
+        const first = (choice.page - 1) * data.size;
+        text(byId("range"), spec.paged !== "numbers" ? plural(rows.length, ...spec.nouns)
+            + (data.total > rows.length ? " of " + count(data.total) : data.more ? " of more" : "") + (choice.after ? ", not the first" : "")
             : (rows.length ? `${count(first + 1)}–${count(first + rows.length)} of ` : "") + plural(data.total, ...spec.nouns));
         if (!spec.paged) { return; }
         byId("back").disabled = numbers ? choice.page <= 1 : !choice.after;
@@ -298,7 +305,6 @@ pecker.view = (function () {
     }
 
     // All of it
-
 
     function show(data) {
         last = data;
@@ -310,25 +316,23 @@ pecker.view = (function () {
             table.draw(data.rows[name], data.notes && data.notes[name]);
             if (tables[name].paged || tables[name].filters.length) { drawPages(tables[name], data.rows[name], data); }
         }
+        for (const [key, words] of Object.entries(data.known || {})) {
+            const list = byId("known-" + key), drawn = words.join("\n");
+            if (list.dataset.drawn !== drawn) { list.replaceChildren(...words.map(value => el("option", {value}))); }
+            list.dataset.drawn = drawn;
+        }
         drawDetail();
     }
 
-    function listen(filter) {
-        const place = byId((filter.kind === "chosen" ? "only-" : "filter-") + filter.key);
+    function listen({key, kind}) {
+        const place = byId("filter-" + key);
         let typing = 0;
-        if (filter.kind === "chosen") {
-            place.addEventListener("click", () => choose({[filter.key]: ""}));
-        } else if (filter.kind === "flag") {
-            place.checked = choice[filter.key] === "1";
-            place.addEventListener("change", () => choose({[filter.key]: place.checked ? "1" : ""}));
-        } else {
-            place.value = choice[filter.key] || "";
-            place.addEventListener("input", () => {
-                clearTimeout(typing);
-                typing = setTimeout(() => choose({[filter.key]: place.value.trim()}), filter.kind === "search" ? 200 : 0);
-            });
-        }
-        if (filter.kind === "search") {
+        place.addEventListener("input", () => {
+            const value = kind !== "flag" ? place.value.trim() : place.checked ? "1" : "";
+            clearTimeout(typing);
+            if (place.checkValidity()) { typing = setTimeout(() => choose({[key]: value}), place.type === "search" ? 200 : 0); }
+        });
+        if (kind === "search") {
             pecker.keys(event => {
                 if (event.key !== "/" || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) { return; }
                 event.preventDefault();
@@ -343,13 +347,10 @@ pecker.view = (function () {
         drawn[name] = newTable(name, {id: name});
         place.append(drawn[name].all);
     }
-    drawOrder();
-    for (const spec of Object.values(tables)) { spec.filters.forEach(listen); }
+    drawChoice();
+    filters.forEach(listen);
     for (const button of document.querySelectorAll("[data-leads]")) {
-        button.addEventListener("click", () => {
-            for (const field of document.querySelectorAll(".pecker-search input")) { field.value = ""; }
-            choose({search: "", order: button.dataset.leads, descending: ""});
-        });
+        button.addEventListener("click", () => choose({search: "", order: button.dataset.leads, descending: ""}));
     }
     for (const form of document.querySelectorAll(".pecker-tools")) {
         form.addEventListener("submit", event => event.preventDefault());
@@ -358,10 +359,7 @@ pecker.view = (function () {
         place.addEventListener("change", () => { location.search = "?" + new URLSearchParams({outbox: place.value}); });
     }
     for (const [id, step] of [["back", -1], ["on", 1]]) {
-        for (const button of document.querySelectorAll("#" + id)) {
-            const behind = Object.values(tables).some(spec => spec.paged === "behind");
-            button.addEventListener("click", () => behind ? choose({after: step > 0 ? last.next : ""}, true) : turn(step));
-        }
+        for (const button of document.querySelectorAll("#" + id)) { button.addEventListener("click", () => turn(step)); }
     }
     // Scripts of the page that come after this one add what they draw by hand.
     document.addEventListener("DOMContentLoaded", () => { ask = pecker.watch(query, show); });

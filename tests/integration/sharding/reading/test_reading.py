@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from celery_pecker.kernel.clock import to_us
 from celery_pecker.kernel.database import Database
 from celery_pecker.kernel.settings import Settings
 from celery_sharding.errors import JobNotFound
 from celery_sharding.ledger import PACKAGE, Ledger
 from celery_sharding.ledger.reading import Reading
 from celery_sharding.model import Code, Outcome, Stage
+from celery_sharding.overview import State, verdict
+from celery_sharding.views import chosen
 from tests.integration.sharding.reading.written import Written
 from tests.proxy import Proxy
 
@@ -70,6 +74,41 @@ def test_jobs_come_in_pages_the_youngest_first(
     assert [row.job for row in rest] == numbers[1::-1]
     assert ended not in [row.job for row in reading.jobs(open_only=True)]
     assert [row.outcome for row in reading.jobs(search="UPLOAD")] == [Outcome.SUCCEEDED]
+
+
+def test_a_state_that_is_asked_for_is_the_one_that_is_shown(
+    ledger: Ledger, written: Written
+) -> None:
+    """Of each job, leaders and followers; by task and age, too."""
+    at: dict[str, Any] = {"submitted_at": written.ago(7_200)}
+    for stage in ("submitted", "planning", "posting", "delivering", "sharding"):
+        written.job(stage, stage=stage)
+        written.job(f"{stage} paused", stage=stage, paused=True)
+    for outcome in Outcome:
+        job = written.job(f"{outcome}", stage="ended", outcome=outcome, **at)
+        written.layer(job, 0, done=3, open=0)
+    partly = written.job("partly", stage="ended", outcome="succeeded", task="t", **at)
+    written.layer(partly, 0, done=2, failed=1, open=0)
+    lead = written.job("lead", total=100, key="k")
+    written.layer(lead, 0)
+    written.hold(lead)
+    written.job("follows", stage="submitted", key="k", follows=lead)
+    jobs = ledger.reading.jobs
+    stands = {row.task_id: verdict(row).state for row in jobs(most=100)}
+    assert len(stands) == 16
+    for live in (False, True):
+        if live:
+            seen = {"started_at": written.ago(9), "seen_at": written.ago(-60)}
+            written.row("executors", "hostname", hostname="w1", slots=4, **seen)
+            stands = {row.task_id: verdict(row).state for row in jobs(most=100)}
+        for state in State:
+            query = chosen({"state": state}, to_us(written.at))
+            found = {row.task_id for row in jobs(most=100, **query)}
+            assert found == {one for one, its in stands.items() if its == state}
+    assert {*stands.values()} == {*State} - {State.STARVED}
+    old = chosen({"older_than": "2h"}, to_us(written.at))
+    assert {row.task_id for row in jobs(**old)} == {*Outcome, "partly"}
+    assert [row.task_id for row in jobs(task="t")] == ["partly"]
 
 
 def test_errors_come_in_pages_and_one_by_one(
