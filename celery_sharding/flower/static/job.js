@@ -25,9 +25,6 @@
 
     // A press on a status shows where it is, and dims all others.
     function drawLegend(data) {
-        const place = byId("legend"), shown = JSON.stringify([data.counts, only, data.grid.per]);
-        if (place.dataset.shown === shown) { return; }
-        place.dataset.shown = shown;
         const keys = Object.entries(data.codes).filter(([, fact]) => data.counts[fact[0]])
             .sort(([, one], [, other]) => one[0] - other[0])
             .map(([letter, [code, name, why]]) => {
@@ -38,7 +35,7 @@
                 return made;
             });
         if (data.grid.per > 1) { keys.push(el("span", {}, `each place is ${data.grid.per} shards`)); }
-        place.replaceChildren(...keys);
+        pecker.fill(byId("legend"), JSON.stringify([data.counts, only, data.grid.per]), () => keys);
     }
 
     function newLayer({layer}) {

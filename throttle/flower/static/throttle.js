@@ -28,23 +28,17 @@
 
     function drawPanel(parts, database, {every, charted}) {
         parts.history.hidden = !charted;
-        if (parts.badge.dataset.state !== database.state) {
+        if (parts.badge.dataset.drawn !== database.state) {
             drawMark(parts.badge, tables.databases, database.state);
             parts.row.className = "pecker-card throttle-panel throttle-" + database.state;
             if (!parts.chosen) { parts.who.open = database.state === "over" || database.state === "holding"; }
         }
         parts.shadow.hidden = !database.shadow;
         text(parts.line, database.summary);
-        drawNotes(parts.notes, database.notes);
+        pecker.fill(parts.notes, database.notes.join("\n"), () => database.notes.map(note => el("li", {}, note)));
         drawBar(parts, database);
         drawChart(parts, database.past, every);
         drawWho(parts, database);
-    }
-
-    function drawNotes(list, notes) {
-        if (list.dataset.notes === notes.join("\n")) { return; }
-        list.dataset.notes = notes.join("\n");
-        list.replaceChildren(...notes.map(note => el("li", {}, note)));
     }
 
     function drawBar(parts, database) {

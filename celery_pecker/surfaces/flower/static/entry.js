@@ -53,8 +53,7 @@
     function drawHead(data) {
         const row = data.row;
         pecker.verdict(byId("verdict"), data.verdict, row.name);
-        attribute(byId("state").firstChild || byId("state"), "data-state", row.state);
-        byId("state").replaceChildren(pictures.badge(tables.entry, row.state));
+        pecker.fill(byId("state"), row.state, () => [pictures.badge(tables.entry, row.state)]);
         text(byId("name"), pecker.shown(row.name));
         const words = row.stored && !row.stored.declared_by_code && row.stored.words || pecker.schedule(row.schedule, row.period_us);
         const parts = [row.task === row.name ? "" : row.task, words];
@@ -255,9 +254,9 @@
         },
         "slot.state"(cell, row) {
             const [kind, words] = styleOf(row["slot.state"]);
-            if (cell.textContent === words) { return; }
-            cell.replaceChildren(el("svg:svg", {class: "pecker-dot", viewBox: "0 0 1 1", "aria-hidden": "true"}, ...pictures.cell(kind, 0, 0, 1, 1)),
-                el("a", {href: pecker.taskUrl(row.task), title: "The task in Flower"}, words));
+            pecker.fill(cell, words, () => [
+                el("svg:svg", {class: "pecker-dot", viewBox: "0 0 1 1", "aria-hidden": "true"}, ...pictures.cell(kind, 0, 0, 1, 1)),
+                el("a", {href: pecker.taskUrl(row.task), title: "The task in Flower"}, words)]);
         },
     };
 

@@ -50,6 +50,13 @@ window.pecker = (function () {
         }
     }
 
+    // Children that stay for as long as `key` does, so that focus and selection stay.
+    function fill(place, key, make) {
+        if (place.dataset.drawn === key) { return; }
+        place.dataset.drawn = key;
+        place.replaceChildren(...make());
+    }
+
     // Time: what the database said, and what has passed here since.
 
     function now() {
@@ -380,6 +387,6 @@ window.pecker = (function () {
         text(place, "Times in " + zone);
     }
 
-    return {root, question, shown, el, text, attribute, now, time, iso, span, coarse, ago, ahead, count, plural,
+    return {root, question, shown, el, text, attribute, fill, now, time, iso, span, coarse, ago, ahead, count, plural,
         schedule, lastSlot, nextSlot, watch, deaf, card, facts, verdict, say, act, send, confirm, entryUrl, editUrl, taskUrl, parts, rows, keys};
 })();

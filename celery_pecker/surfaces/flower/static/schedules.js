@@ -28,9 +28,7 @@
     hands.entries = {
         state(cell, entry) {
             const why = entry.state === "failing" ? entry.why : entry.state === "unreadable" ? entry.stored.problem : "";
-            if (cell.dataset.drawn === entry.state + why) { return; }
-            cell.dataset.drawn = entry.state + why;
-            cell.replaceChildren(pictures.badge(tables.entries, entry.state, why));
+            pecker.fill(cell, entry.state + why, () => [pictures.badge(tables.entries, entry.state, why)]);
             cell.parentNode.className = "pecker-row-" + entry.state;
         },
         name(cell, {name, task}) {

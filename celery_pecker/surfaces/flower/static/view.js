@@ -2,7 +2,7 @@
 pecker.view = (function () {
     "use strict";
 
-    const {el, text, attribute, count, plural, span, time, iso} = pecker;
+    const {el, text, attribute, fill, count, plural, span, time, iso} = pecker;
     const byId = id => document.getElementById(id);
     const tables = JSON.parse(byId("pecker-view").textContent);
     const params = new URLSearchParams(location.search);
@@ -74,12 +74,7 @@ pecker.view = (function () {
 
     const mark = (spec, state) => pecker.pictures.key(spec.states[state] || "none", state);
 
-    function drawMark(place, spec, state) {
-        if (place.dataset.state !== state) {
-            place.dataset.state = state;
-            place.replaceChildren(mark(spec, state));
-        }
-    }
+    const drawMark = (place, spec, state) => fill(place, state, () => [mark(spec, state)]);
 
     // Parts of a whole: what is well, then what is not.
 
@@ -317,9 +312,7 @@ pecker.view = (function () {
             if (tables[name].paged || tables[name].filters.length) { drawPages(tables[name], data.rows[name], data); }
         }
         for (const [key, words] of Object.entries(data.known || {})) {
-            const list = byId("known-" + key), drawn = words.join("\n");
-            if (list.dataset.drawn !== drawn) { list.replaceChildren(...words.map(value => el("option", {value}))); }
-            list.dataset.drawn = drawn;
+            fill(byId("known-" + key), words.join("\n"), () => words.map(value => el("option", {value})));
         }
         drawDetail();
     }
