@@ -150,10 +150,8 @@ def once(
 @acting("schedules rename", "name", "to")
 def rename(context: Context, /, *, name: str, to: str, version: int | None) -> None:
     """Give a stored schedule another name; its slots come as they would have come."""
-    _say(
-        context,
-        context.schedules.rename(name, to, version=version, by=current_user()),
-    )
+    row = context.schedules.rename(name, to, version=version, by=current_user())
+    _say(context, row)
 
 
 @Context.command()
@@ -227,10 +225,9 @@ def _json(key: str, text: str) -> Any:
 
 
 def _say(context: Context, row: ScheduleRow) -> None:
-    if context.print_json(row):
-        return
-    context.print("", f"{row.name!r} is at version {row.version}: {row.words}")
-    context.print("", _next(context, row))
+    if not context.print_json(row):
+        context.print("", f"{row.name!r} is at version {row.version}: {row.words}")
+        context.print("", _next(context, row))
 
 
 def _name_unknown(context: Context, task: str) -> None:

@@ -311,11 +311,6 @@ ACTS = (
 )
 
 
-def _retry_these(database: Database, key: str, user: str) -> int:
-    del user
-    return retry_group(database, key)
-
-
 # Figures
 
 
@@ -470,7 +465,7 @@ GROUPS = groups_table(
     Act(
         "retry_these",
         "Retry these",
-        _retry_these,
+        lambda database, key, _: retry_group(database, key),
         "To be tried again, with all attempts: {answer:,} messages.",
         asks="Its messages, of whatever task, are delivered or run again, with all"
         " attempts; what they did before they were parked is done again, too.",
