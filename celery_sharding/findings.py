@@ -4,27 +4,22 @@ Told apart by the codes of their shards: none takes those that are ready (401), 
 worker that took some does not go on (402, 403).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from celery_pecker.alarms.kinds import KINDS
 from celery_pecker.alarms.model import Finding as Subject
 from celery_pecker.kernel.database import Database
 from celery_pecker.surfaces.findings.model import Finding
 from celery_pecker.surfaces.findings.others import Finder
+from celery_pecker.surfaces.findings.project import Project
 from celery_pecker.surfaces.findings.symptoms import Symptom, described, found_by
 from celery_pecker.surfaces.views.model import Act
 from celery_pecker.surfaces.views.phrases import plural
 from celery_sharding.errors import ShardingError
 from celery_sharding.ledger import PACKAGE, Ledger
 from celery_sharding.model import Code
-
-if TYPE_CHECKING:
-    from celery_pecker.surfaces.findings.project import Project
 
 HANGS, FAILED = KINDS["job_hangs"], KINDS["job_failed"]
 WAIT = Symptom(
@@ -69,18 +64,15 @@ def _told(symptom: Symptom, rows: list[Subject]) -> Iterator[Finding]:
     yield from described(symptom, rows)
 
 
-def _task_id(row: Subject) -> str:
-    return row.subject.rpartition(" ")[2]
-
-
 def _retry(project: Project, key: str, user: str) -> str:
     del key, user
     rows = found_by(project.database, FAILED)
     database = Database.of(project.settings, role="cli", package=PACKAGE)
     with closing(Ledger(database)) as ledger:
         for row in rows:
+            task_id = row.subject.rpartition(" ")[2]
             with suppress(ShardingError):  # somebody was quicker
-                ledger.control.retry_failed(_task_id(row))
+                ledger.control.retry_failed(task_id)
     return plural(len(rows), "job")
 
 

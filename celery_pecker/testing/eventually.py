@@ -1,13 +1,9 @@
 """Waiting for a condition, never for a guessed number of seconds."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from celery_pecker.kernel.clock import SYSTEM, pause
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 

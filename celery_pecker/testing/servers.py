@@ -5,8 +5,6 @@ freeze and restart what it runs against. The port and the data outlive all of it
 `close()` (or the end of the `with` block, or of the owner) removes everything.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets
@@ -16,17 +14,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 from celery_pecker.kernel.errors import PeckerError
 from celery_pecker.testing import reaper
 from celery_pecker.testing.binaries import account, reachable
 from celery_pecker.testing.eventually import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
 
 MEMORY = Path("/dev/shm")  # noqa: S108 — a directory of mkdtemp in it
 ROOM = 2 * 2**30

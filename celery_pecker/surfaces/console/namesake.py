@@ -1,14 +1,9 @@
 """Which module `import throttle` is: the package beside this one, or a project's."""
 
-from __future__ import annotations
-
 import sys
+from collections.abc import Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NAME = "throttle"
 

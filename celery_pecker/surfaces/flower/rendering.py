@@ -5,13 +5,13 @@ seconds (`document`); ``view.js`` draws both. A view with a picture of its own b
 template and a script besides.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from celery import Celery
 
 from celery_pecker.kernel.clock import SYSTEM, to_us
 from celery_pecker.kernel.settings import Settings
@@ -37,9 +37,6 @@ from celery_pecker.surfaces.views.model import (
 )
 from celery_pecker.surfaces.views.observers import OBSERVERS
 from celery_pecker.surfaces.views.outbox import MESSAGE, OUTBOX, Takers
-
-if TYPE_CHECKING:
-    from celery import Celery
 
 LONGEST, FOLDED = 400, 8_000
 """Letters of a text; of one that is folded, its last."""

@@ -1,23 +1,19 @@
 """What pages know of stored schedules: rows, changes, and whether people may edit."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from celery import Celery
 
 from celery_pecker.kernel.clock import to_us
+from celery_pecker.schedules import ScheduleRow, Schedules
 from celery_pecker.surfaces.flower.pages import Source
 from celery_pecker.surfaces.flower.rendering import rows_of
 from celery_pecker.surfaces.views import schedules as view
 from celery_pecker.surfaces.views.schedules import compared
-
-if TYPE_CHECKING:
-    from celery import Celery
-
-    from celery_pecker.schedules import ScheduleRow, Schedules
 
 CHANGES = 30
 """Of one schedule, the newest."""
@@ -43,8 +39,6 @@ EMPTY = (
 @cache
 def schedules_of(app: Celery) -> Schedules:
     """Return the stored schedules of an app; one for all threads."""
-    from celery_pecker.schedules import Schedules  # noqa: PLC0415  # loads psycopg
-
     return Schedules(app)
 
 
