@@ -7,7 +7,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from celery_pecker.schedules.history.merge import FORWARD, join, merge, rank
+from celery_pecker.schedules.history.merge import FORWARD, merge, rank
 from celery_pecker.schedules.history.report import Report, SlotReport
 
 HOLDERS = [uuid.UUID(int=number) for number in range(3)]
@@ -31,18 +31,6 @@ def test_order_and_repetition_say_nothing(
     twice = reports + reports
     shuffle.shuffle(twice)  # type: ignore[attr-defined]  # a random.Random
     assert merge(twice) == merge(reports)
-
-
-@given(MANY, MANY)
-def test_halves_of_a_story_join(
-    ours: list[SlotReport], theirs: list[SlotReport]
-) -> None:
-    """A reader may merge page by page."""
-    one, other = merge(ours), merge(theirs)
-    both = one | other
-    for slot in one.keys() & other.keys():
-        both[slot] = join(one[slot], other[slot])
-    assert both == merge(ours + theirs)
 
 
 @given(MANY, TOLD)

@@ -57,38 +57,30 @@ class Life:
         """Ask nothing of the table until the usual time is over: it refuses."""
         self._not_before = now + RENEWAL
 
-    def renew(
-        self, database: Database, now: float
-    ) -> tuple[int, dict[Key, int]] | None:
+    def renew(self, database: Database, now: float) -> tuple[int, dict[Key, int]]:
         """Write the row where it is due, or has changed by now.
 
         Return the database's time and the runs that a sweep has called lost although
-        they go on; None if there are none.
+        they go on.
         """
         runs = self._runs
+        now_us = 0
+        falsely_lost: dict[Key, int] = {}
         if now < self._not_before:
-            return None
+            return now_us, falsely_lost
         if runs == self._written and (not runs or now < self._due):
-            return None
-        falsely_lost = None
+            return now_us, falsely_lost
+        row = {"holder": self._holder, "epochs": [*runs.values()], **_columns(runs)}
         if not runs:
             database.change("end_life", holder=self._holder)
-        elif not database.change("renew_life", **self._row()):
+        elif not database.change("renew_life", **row):
             if self._written:
-                both = {key: runs[key] for key in self._written if key in runs}
-                [(now_us,)] = database.run("correct_lost_runs", **_columns(both))
-                falsely_lost = now_us, both
-            database.change("begin_life", host=self._host, **self._row())
+                falsely_lost = {key: runs[key] for key in self._written if key in runs}
+                lost = _columns(falsely_lost)
+                [(now_us,)] = database.run("correct_lost_runs", **lost)
+            database.change("begin_life", host=self._host, **row)
         self._written, self._due = dict(runs), now + RENEWAL
-        return falsely_lost
-
-    def _row(self) -> dict[str, object]:
-        epochs = [*self._runs.values()]
-        return {
-            "holder": self._holder,
-            "epochs": epochs,
-            **_columns(self._runs),
-        }
+        return now_us, falsely_lost
 
 
 def _columns(runs: dict[Key, int]) -> dict[str, object]:

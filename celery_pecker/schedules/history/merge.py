@@ -4,6 +4,7 @@ Reports arrive in any order, some twice, some from processes that were frozen. S
 is a maximum: it only ever goes forward, whatever comes first.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -35,8 +36,6 @@ _RANK = {report: place for place, report in enumerate(FORWARD)}
 _GOES_ON = {Report.RUNNING, Report.LOST}
 """Of these the later one holds: a process that was frozen, or cut off, and that was
 therefore called lost, reports when it comes back that its run goes on."""
-_SENT = {Report.PUBLISHED}
-_STARTED = {Report.STARTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +63,22 @@ class SlotRecord:
 
 def merge(reports: Iterable[SlotReport]) -> dict[tuple[int, int], SlotRecord]:
     """Return the fates of slots by (era, due_us)."""
-    records: dict[tuple[int, int], SlotRecord] = {}
+    by_slot: defaultdict[tuple[int, int], list[SlotReport]] = defaultdict(list)
     for one in reports:
-        slot = (one.era, one.due_us)
-        record, known = _record(one), records.get(slot)
-        records[slot] = record if known is None else join(known, record)
-    return records
+        by_slot[one.era, one.due_us].append(one)
+    return {
+        slot: SlotRecord(
+            top=max(told, key=_weight),
+            published=_first(told, Report.PUBLISHED),
+            started=_first(told, Report.STARTED),
+        )
+        for slot, told in by_slot.items()
+    }
 
 
-def join(one: SlotRecord, other: SlotRecord) -> SlotRecord:
-    """Return the fate that two halves of a story make together."""
-    return SlotRecord(
-        top=max(one.top, other.top, key=_weight),
-        published=_first(one.published, other.published),
-        started=_first(one.started, other.started),
-    )
-
-
-def _record(one: SlotReport) -> SlotRecord:
-    return SlotRecord(
-        top=one,
-        published=one if one.report in _SENT else None,
-        started=one if one.report in _STARTED else None,
-    )
+def _first(told: Iterable[SlotReport], report: Report) -> SlotReport | None:
+    same = (one for one in told if one.report == report)
+    return max(same, key=_weight, default=None)
 
 
 def _weight(one: SlotReport) -> tuple[int, int, int, int, bytes]:
@@ -98,9 +90,3 @@ def _weight(one: SlotReport) -> tuple[int, int, int, int, bytes]:
 def rank(report: Report) -> int:
     """Return the rank of a report: none is replaced by one of a lower rank."""
     return _RANK[Report.LOST if report in _GOES_ON else report]
-
-
-def _first(one: SlotReport | None, other: SlotReport | None) -> SlotReport | None:
-    if one is None or other is None:
-        return one or other
-    return max(one, other, key=_weight)

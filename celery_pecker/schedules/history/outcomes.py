@@ -23,13 +23,12 @@ COUNTED = {
 }
 """The column of pecker_outcomes that counts a report; others are not counted."""
 COLUMNS = tuple(dict.fromkeys(COUNTED.values()))
-_PLACES = {int(one): COLUMNS.index(column) for one, column in COUNTED.items()}
+_PLACES: dict[int, int] = {
+    one: COLUMNS.index(column) for one, column in COUNTED.items()
+}
 
-NOT_SENT = frozenset({int(Report.MISSED), int(Report.FAILED_TO_SEND)})
-GOOD = int(Report.SUCCEEDED)
-SENT = int(Report.PUBLISHED)
-REPEATED = int(Report.REFUSED_REPEATED)
-BEGUN = frozenset({int(Report.STARTED), int(Report.RUNNING)})
+NOT_SENT = frozenset({Report.MISSED, Report.FAILED_TO_SEND})
+BEGUN = frozenset({Report.STARTED, Report.RUNNING})
 """Not counted, since the run will have an end; but a worker has it."""
 LONGEST = 200
 """Characters of an error that are kept."""
@@ -61,16 +60,16 @@ class OutcomeCounts:
         """Take in one report of those that are kept."""
         if report in _PLACES:
             self.counts[_PLACES[report]] += 1
-        if report != SENT and report not in NOT_SENT:
+        if report != Report.PUBLISHED and report not in NOT_SENT:
             self.reported = max(self.reported or slot, slot)
-        if report == GOOD:
+        if report == Report.SUCCEEDED:
             self.good = max(self.good or slot, slot)
-        elif report == SENT:
+        elif report == Report.PUBLISHED:
             self.sent = max(self.sent or slot, slot)
         elif report in NOT_SENT:
             failure = (*slot, at_us, report, storable(error))
             self.unsent = max(self.unsent or failure, failure)
-        elif report != REPEATED and report not in BEGUN:
+        elif report != Report.REFUSED_REPEATED and report not in BEGUN:
             # A repeated one is no end: the run that it repeats will have its own.
             failure = (*slot, at_us, report, storable(error))
             self.bad = max(self.bad or failure, failure)

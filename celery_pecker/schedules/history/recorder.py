@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain, islice
 
 from celery_pecker.kernel.clock import from_us
 from celery_pecker.kernel.database import Database
@@ -153,11 +154,9 @@ class Recorder:
 
     def renew(self, database: Database, now: float) -> None:
         """Renew the row of runs in hand, if that is due. On the thread that writes."""
-        falsely_lost = self.life.renew(database, now)
-        if falsely_lost is not None:
-            at_us, runs = falsely_lost
-            for (name, era, due_us), epoch in runs.items():
-                self.note(name, due_us, era, epoch, at_us, Report.RUNNING)
+        at_us, falsely_lost = self.life.renew(database, now)
+        for (name, era, due_us), epoch in falsely_lost.items():
+            self.note(name, due_us, era, epoch, at_us, Report.RUNNING)
 
     def pending(self) -> bool:
         """Return whether there is anything to write."""
@@ -175,7 +174,7 @@ class Recorder:
         ``now``: a moment of the monotonic clock; None writes all counts, calm or not.
         """
         self._sort()
-        pages = self._next(rows)
+        pages = [*islice(chain(self._filled, self._changed.values()), rows)]
         if pages:
             self._write(database, pages)
         if self._counts:
@@ -250,14 +249,6 @@ class Recorder:
             self._crowded[name] = None
         return page
 
-    def _next(self, rows: int) -> list[ReportPage]:
-        pages = [*self._filled][:rows]
-        for page in self._changed.values():
-            if len(pages) >= rows:
-                break
-            pages.append(page)
-        return pages
-
     def _write(self, database: Database, pages: list[ReportPage]) -> None:
         database.change(
             "write_history",
@@ -281,14 +272,14 @@ class Recorder:
 
     def _ready(self, rows: int, now: float | None) -> list[tuple[str, OutcomeCounts]]:
         """Return the counts that are to be written, in the order of names."""
-        ready = []
-        for name, outcomes in self._counts.items():
-            before = None if now is None else self._counted_at.get(name)
-            if before is None or outcomes.urgent or (now or 0.0) - before >= CALM:
-                ready.append((name, outcomes))
-                if len(ready) >= rows:
-                    break
-        return ready
+        ready = (
+            (name, outcomes)
+            for name, outcomes in self._counts.items()
+            if now is None
+            or outcomes.urgent
+            or now - self._counted_at.get(name, float("-inf")) >= CALM
+        )
+        return [*islice(ready, rows)]
 
     def _count(
         self,
@@ -307,12 +298,8 @@ class Recorder:
             **_slots("good", [one.good for one in all_of_them]),
             **_slots("sent", [one.sent for one in all_of_them]),
             **_slots("reported", [one.reported for one in all_of_them]),
-            **_slots("bad", [one.bad for one in all_of_them]),
-            **_slots("unsent", [one.unsent for one in all_of_them]),
             **_ends("bad", [one.bad for one in all_of_them]),
             **_ends("unsent", [one.unsent for one in all_of_them]),
-            bad_errors=[one.bad and one.bad[4] for one in all_of_them],
-            unsent_errors=[one.unsent and one.unsent[4] for one in all_of_them],
         )
         for name, outcomes in ready:
             del self._counts[name]
@@ -341,8 +328,10 @@ def _slots(which: str, slots: Sequence[Slot | Bad | None]) -> dict[str, object]:
 
 def _ends(which: str, ends: Sequence[Bad | None]) -> dict[str, object]:
     return {
+        **_slots(which, ends),
         f"{which}_ats": [one and from_us(one[2]) for one in ends],
         f"{which}_reports": [one and one[3] for one in ends],
+        f"{which}_errors": [one and one[4] for one in ends],
     }
 
 
