@@ -10,12 +10,11 @@ tables: no broker, no worker that answers, no code of the job.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from itertools import islice
-from types import MappingProxyType
 from typing import NamedTuple
 
 from celery_pecker.kernel.error_groups import ErrorGroup, grouped
@@ -26,8 +25,8 @@ from celery_sharding.ledger import Ledger
 from celery_sharding.ledger.rows import ErrorRow, Grid, JobRow, ShardRow
 from celery_sharding.model import Code, LayerProgress, Outcome, Progress, Stage
 
-WINDOW = 15.0
-"""Seconds of the past that count as now."""
+WINDOW = timedelta(seconds=15)
+"""What of the past counts as now."""
 
 
 class JobPace:
@@ -37,18 +36,16 @@ class JobPace:
     Times are the database's: those of the looks.
     """
 
-    def __init__(self, window: float = WINDOW) -> None:
-        self._window = timedelta(seconds=window)
-        self._seen: deque[tuple[JobRow, int]] = deque()
+    def __init__(self) -> None:
+        self._seen: deque[JobRow] = deque()
 
     def see(self, row: JobRow) -> None:
         """Count what ended until this look; a run anew begins anew."""
-        ended = row.done + row.failed
-        if self._seen and (self._seen[-1][0].run != row.run or row.paused):
+        if self._seen and (self._seen[-1].run != row.run or row.paused):
             self._seen.clear()
-        self._seen.append((row, ended))
+        self._seen.append(row)
         # The one at or before the window's edge stays: from it, the window is full.
-        while len(self._seen) > 2 and row.now - self._seen[1][0].now >= self._window:  # noqa: PLR2004  # a pace has two ends
+        while len(self._seen) > 2 and row.now - self._seen[1].now >= WINDOW:  # noqa: PLR2004  # a pace has two ends
             self._seen.popleft()
 
     @property
@@ -56,20 +53,21 @@ class JobPace:
         """Items per second; the mean since the beginning where that is all there is."""
         if not self._seen:
             return 0.0
-        (first, before), (last, ended) = self._seen[0], self._seen[-1]
+        first, last = self._seen[0], self._seen[-1]
         passed = (last.now - first.now).total_seconds()
         if passed <= 0:
             return last.progress().rate
-        return max(ended - before, 0) / passed
+        ended = last.done + last.failed - first.done - first.failed
+        return max(ended, 0) / passed
 
     @property
     def eta(self) -> timedelta | None:
         """Until the last item; None: it is not known, or nothing is left."""
-        if not self._seen or self.rate <= 0:
+        if self.rate <= 0:
             return None
-        row, ended = self._seen[-1]
-        left = max(row.total - ended, 0)
-        if not left or row.paused:
+        row = self._seen[-1]
+        left = row.total - row.done - row.failed
+        if left <= 0 or row.paused:
             return None
         return timedelta(seconds=min(left / self.rate, 1e9))
 
@@ -81,22 +79,18 @@ class Meaning(NamedTuple):
     why: str
 
 
-MEANINGS: Mapping[Code, Meaning] = MappingProxyType(
-    {
-        Code.WAITING: Meaning("waiting", "another layer is first, or a moment to come"),
-        Code.READY: Meaning("ready", "any worker may claim it"),
-        Code.PUSHED: Meaning("claimed", "a worker has it, and has not begun it"),
-        Code.RUNNING: Meaning("running", "a worker runs its items"),
-        Code.TIMED_OUT: Meaning("too long", "it took, or takes, longer than it may"),
-        Code.SUCCEEDED: Meaning("done", "its items ended; some may have failed"),
-        Code.FAILED: Meaning("failed", "it failed as a whole"),
-        Code.UNTAKEN: Meaning("untaken", "ready for long, and no worker claims it"),
-        Code.STALLED: Meaning("stalled", "claimed for long, and not begun"),
-        Code.DIED: Meaning(
-            "died", "its process died; it goes on elsewhere, or ended so"
-        ),
-    }
-)
+MEANINGS = {
+    Code.WAITING: Meaning("waiting", "another layer is first, or a moment to come"),
+    Code.READY: Meaning("ready", "any worker may claim it"),
+    Code.PUSHED: Meaning("claimed", "a worker has it, and has not begun it"),
+    Code.RUNNING: Meaning("running", "a worker runs its items"),
+    Code.TIMED_OUT: Meaning("too long", "it took, or takes, longer than it may"),
+    Code.SUCCEEDED: Meaning("done", "its items ended; some may have failed"),
+    Code.FAILED: Meaning("failed", "it failed as a whole"),
+    Code.UNTAKEN: Meaning("untaken", "ready for long, and no worker claims it"),
+    Code.STALLED: Meaning("stalled", "claimed for long, and not begun"),
+    Code.DIED: Meaning("died", "its process died; it goes on elsewhere, or ended so"),
+}
 
 
 def in_words(code: Code) -> str:
@@ -234,25 +228,21 @@ class Snapshot:
 
 
 def take_snapshot(
-    ledger: Ledger,
-    task_id: str,
-    *,
-    errors_after: tuple[int, int] = (-1, -1),
-    errors: int = ERRORS,
+    ledger: Ledger, task_id: str, *, errors_after: tuple[int, int] = (-1, -1)
 ) -> Snapshot:
     """Return how a job stands, in bounded work; raise JobNotFound."""
     reading = ledger.reading
     row = reading.job(task_id)
     layers = reading.layers(row.leading)
-    failed = reading.errors(row.leading, after=errors_after, most=errors + 1)
+    failed = reading.errors(row.leading, after=errors_after, most=ERRORS + 1)
     groups, note = error_groups(ledger, row, most=GROUPED)
     return Snapshot(
         row=row,
         layers=layers,
         grid=reading.grid(row.leading),
         stragglers=reading.stragglers(row.leading, most=STRAGGLERS),
-        errors=failed[:errors],
-        more_errors=len(failed) > errors,
+        errors=failed[:ERRORS],
+        more_errors=len(failed) > ERRORS,
         groups=groups,
         note=note,
     )

@@ -95,14 +95,14 @@ def test_the_mean_counts_from_the_first_item_to_the_last() -> None:
 
 def test_the_pace_is_that_of_the_last_looks() -> None:
     """The first look has the mean only; a long pause is soon forgotten."""
-    pace = JobPace(10)
+    pace = JobPace()
     pace.see(job_row())
     assert pace.rate == pytest.approx(2)
     for second in range(1, 31):
         pace.see(job_row(after=second, done=100 + 20 * second))
     assert pace.rate == pytest.approx(20)
     assert pace.eta == timedelta(seconds=15)
-    for second in range(31, 42):
+    for second in range(31, 47):
         pace.see(job_row(after=second, done=700))
     assert pace.rate == 0
     assert pace.eta is None
