@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
-from celery_pecker.kernel.declared import is_number, is_whole, moment_of
+from celery_pecker.kernel.declared import is_number, moment_of
 from celery_pecker.kernel.errors import Misconfigured
 
 Zone = str | tzinfo
@@ -55,10 +55,3 @@ def seconds_of(
     if not is_number(seconds, least, most):
         refuse(what, field, value, f"{least:g} to {most:g} seconds, or a timedelta")
     return float(seconds)
-
-
-def whole_of(what: str, field: str, value: Any, *, most: int) -> int:
-    """Return a whole number from one up."""
-    if not is_whole(value, 1, most):
-        refuse(what, field, value, f"a whole number from 1 to {most}")
-    return int(value)

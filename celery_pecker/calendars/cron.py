@@ -4,6 +4,7 @@ from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Sequence
 from datetime import date, datetime, time, tzinfo
+from functools import lru_cache
 from typing import Literal
 
 from celery_pecker.calendars import phrases
@@ -29,7 +30,7 @@ class CronRule:
         self.fields = fields
         self.either = either and not fields.any_day and not fields.any_weekday
         self._calendar = calendar
-        self._months: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._days = lru_cache(MONTHS_KNOWN)(self._days_of)
 
     @property
     def hourly(self) -> bool:
@@ -41,13 +42,8 @@ class CronRule:
         at = self._at(local.hour, local.minute, local.second)
         if at is not None and local.day in self._days(local.year, local.month):
             return datetime.combine(local, at)
-        day = self._day_after(local)
-        if day is None:
-            return None
-        fields = self.fields
-        return datetime.combine(
-            day, time(fields.hour[0], fields.minute[0], fields.second[0])
-        )
+        day, at = self._day_after(local), self._at(0, 0, 0)
+        return None if day is None or at is None else datetime.combine(day, at)
 
     def _at(self, hour: int, minute: int, second: int) -> time | None:
         """Return the first time of a day not before another."""
@@ -77,18 +73,13 @@ class CronRule:
                 year, month = year + 1, 1
         return None
 
-    def _days(self, year: int, month: int) -> tuple[int, ...]:
+    def _days_of(self, year: int, month: int) -> tuple[int, ...]:
         """Return the days of a month on which it comes."""
-        days = self._months.get((year, month))
-        if days is None:
-            if len(self._months) >= MONTHS_KNOWN:
-                self._months = {}
-            days = self._months[year, month] = tuple(
-                day
-                for day in range(1, monthrange(year, month)[1] + 1)
-                if self._matches(date(year, month, day))
-            )
-        return days
+        return tuple(
+            day
+            for day in range(1, monthrange(year, month)[1] + 1)
+            if self._matches(date(year, month, day))
+        )
 
     def _matches(self, day: date) -> bool:
         fields = self.fields
@@ -140,7 +131,6 @@ class Cron(CalendarSchedule):
         self.calendar = None if calendar is None else workdays(self._text, calendar)
         self._cron = CronRule(fields, either=days == "either", calendar=self.calendar)
         self.shortest = _shortest(fields)
-        self.frequent = self.shortest < 60  # noqa: PLR2004  # a minute
         self._check()
 
     def _rule_in(self, zone: tzinfo) -> CronRule:  # noqa: ARG002  # the same in each

@@ -43,13 +43,12 @@ class Kind:
         return self.most - self.least + 1
 
 
-SECOND = Kind("second", 0, 59)
-MINUTE = Kind("minute", 0, 59)
-HOUR = Kind("hour", 0, 23)
 DAY = Kind("day of the month", 1, 31)
-MONTH = Kind("month", 1, 12, MONTHS)
 WEEKDAY = Kind("day of the week", 0, 6, DAYS)
-KINDS = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)
+KINDS = (
+    *(Kind("second", 0, 59), Kind("minute", 0, 59), Kind("hour", 0, 23)),
+    *(DAY, Kind("month", 1, 12, MONTHS), WEEKDAY),
+)
 
 
 @dataclass(frozen=True, slots=True)

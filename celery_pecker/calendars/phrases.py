@@ -58,7 +58,7 @@ def of_level(
 
 def framed(text: str, one: CalendarSchedule) -> str:
     """Return the words with zone, start and end."""
-    text += f", time of {one.zone_name}" if one.zone_name else ""
+    text += f", time of {one.own_zone}" if one.own_zone else ""
     text += f", from {_shown(one.start, one.own_zone)}" if one.start else ""
     return text + (f", until {_shown(one.end, one.own_zone)}" if one.end else "")
 

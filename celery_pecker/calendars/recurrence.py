@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal, cast
 
 from celery_pecker.calendars import phrases
-from celery_pecker.calendars.checks import Instant, Zone, refuse, whole_of
+from celery_pecker.calendars.checks import Instant, Zone, refuse
 from celery_pecker.calendars.fields import DAYS as DAY_NAMES
 from celery_pecker.calendars.rules import RuleTimes
 from celery_pecker.calendars.schedule import CalendarSchedule, utc_of
 from celery_pecker.calendars.workdays import Calendar, Workdays, workdays
 from celery_pecker.calendars.zones import LocalRule
+from celery_pecker.kernel.declared import is_whole
 
 Level = Literal["hour", "day", "week", "month", "year", "workday"]
 LEVELS = ("hour", "day", "week", "month", "year", "workday")
@@ -78,7 +79,9 @@ class Recurrence(CalendarSchedule):
         if calendar is not None and level != "workday":
             refuse(self._text, "calendar", calendar, "none but with level='workday'")
         self.level = level
-        self.every = whole_of(self._text, "every", every, most=MOST)
+        if not is_whole(every, 1, MOST):
+            refuse(self._text, "every", every, f"a whole number from 1 to {MOST}")
+        self.every = every
         self.days = _days(self._text, level, days)
         self.calendar = workdays(self._text, calendar) if level == "workday" else None
         if level == "hour":

@@ -185,7 +185,6 @@ class RRule(CalendarSchedule):
             self.end = _until(self._text, until)
         self.parts = parts
         self.shortest = _shortest(parts)
-        self.frequent = self.shortest < UNITS["MINUTELY"]
         try:
             comes = self._rule_in(UTC).comes()
         except TooManySteps as error:

@@ -24,8 +24,6 @@ TRIED_FROM = datetime(2000, 1, 1, tzinfo=UTC)
 class CalendarSchedule(BaseSchedule):
     """Instants by a calendar: after one of them comes the next, or none."""
 
-    frequent = False
-    """Whether it may come more than once a minute."""
     shortest = 86_400.0
     """Seconds between two instants, at least (where clocks do not change)."""
 
@@ -51,15 +49,15 @@ class CalendarSchedule(BaseSchedule):
         """The rule in the zone that was asked for last."""
 
     @property
+    def frequent(self) -> bool:
+        """Whether it may come more than once a minute."""
+        return self.shortest < 60  # noqa: PLR2004  # a minute
+
+    @property
     def zone(self) -> tzinfo:
         """The time zone by whose clocks it goes: its own, or the app's."""
         of_app: Any = self.tz
         return self.own_zone or of_app
-
-    @property
-    def zone_name(self) -> str | None:
-        """The name of its own time zone."""
-        return None if self.own_zone is None else str(self.own_zone)
 
     @property
     def words(self) -> str:

@@ -44,7 +44,7 @@ class Moved(CalendarSchedule):
         if key is not None and not isinstance(key, str):
             refuse(self._text, "key", key, "a text")
         self.base = base
-        self.frequent, self.shortest = base.frequent, base.shortest
+        self.shortest = base.shortest
         self.key = key
 
     def _after(self, utc: datetime, zone: tzinfo) -> datetime | None:
@@ -70,8 +70,8 @@ class Moved(CalendarSchedule):
     def _most(self) -> timedelta:
         raise NotImplementedError
 
-    def _by(self, instant: datetime) -> timedelta:
-        raise NotImplementedError
+    def _by(self, instant: datetime) -> timedelta:  # noqa: ARG002  # jitter goes by it
+        return self._most()
 
 
 class Every(CalendarSchedule):
@@ -82,7 +82,6 @@ class Every(CalendarSchedule):
         self._text = f"{seconds:g}"
         self.seconds = seconds
         self.shortest = seconds
-        self.frequent = seconds < 60  # noqa: PLR2004  # a minute
 
     @property
     def words(self) -> str:
@@ -122,9 +121,6 @@ class Splayed(Moved):
 
     def _most(self) -> timedelta:
         return self._share(timedelta(seconds=self.over))
-
-    def _by(self, instant: datetime) -> timedelta:  # noqa: ARG002  # always the same
-        return self._most()
 
 
 splay = Splayed

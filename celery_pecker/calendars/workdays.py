@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from datetime import date, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -32,7 +32,7 @@ class Workdays:
     def __init__(self, name: str, works: Callable[[date], bool]) -> None:
         self._name = name
         self._works = works
-        self._years: dict[int, tuple[int, ...]] = {}
+        self._year = cache(self._days_of)
 
     def __str__(self) -> str:
         return self._name
@@ -62,15 +62,11 @@ class Workdays:
         whole = sum(len(self._year(year)) for year in range(since, day.year))
         return whole + bisect_right(self._year(day.year), day.toordinal() - 1)
 
-    def _year(self, year: int) -> tuple[int, ...]:
-        ordinals = self._years.get(year)
-        if ordinals is None:
-            first = date(year, 1, 1)
-            length = (date(year, 12, 31) - first).days + 1
-            days = (first + n * DAY for n in range(length))
-            ordinals = tuple(day.toordinal() for day in days if self._works(day))
-            self._years[year] = ordinals
-        return ordinals
+    def _days_of(self, year: int) -> tuple[int, ...]:
+        first = date(year, 1, 1)
+        length = (date(year, 12, 31) - first).days + 1
+        days = (first + n * DAY for n in range(length))
+        return tuple(day.toordinal() for day in days if self._works(day))
 
 
 def workdays(what: str, calendar: object) -> Workdays:
