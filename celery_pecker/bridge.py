@@ -54,12 +54,11 @@ def bridge(app: Celery, **options: Any) -> Scheduler:
     wanted = str(app.conf.beat_scheduler)
     known: Any = symbol_by_name(wanted, aliases=dict(names))
     if not hasattr(known, "Model"):
-        message = (
+        raise StartRefused(
             f"beat_scheduler is {wanted!r}; allowed with -S pecker_bridge is a class of"
             " django-celery-beat, sqlalchemy-celery-beat or one made from them; code's"
             " own entries are run by -S pecker"
         )
-        raise StartRefused(message)
     made: type[Scheduler] = type(f"Pecker{known.__name__}", (Bridge, known), {})
     return made(app=app, **options)
 

@@ -106,8 +106,7 @@ class Heartbeat:
                 or status.st_uid != os.geteuid()
                 or status.st_nlink > 1
             ):
-                message = f"{self._path} is not a file of ours"
-                raise PermissionError(message)
+                raise PermissionError(f"{self._path} is not a file of ours")
             os.write(beat, text)
         finally:
             os.close(beat)
@@ -133,12 +132,11 @@ def _check_private(path: Path) -> None:
     status = path.lstat()
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or mode & 0o22:
-        message = (
+        raise PermissionError(
             f"{path} (mode {mode:o}, of user {status.st_uid}) must be a folder of user"
             f" {os.geteuid()} that no other may write into; remove it, or set"
             " pecker_heartbeat_dir"
         )
-        raise PermissionError(message)
 
 
 def stale_after(settings: Settings) -> float:

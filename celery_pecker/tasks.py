@@ -77,8 +77,7 @@ class Pecker:
     def schedules(self) -> Schedules:
         """The stored schedules of the app, which change while everything runs."""
         if self._app is None:
-            message = "Pecker() has no app; allowed is Pecker(app).schedules"
-            raise Misconfigured(message)
+            raise Misconfigured("Pecker() has no app; allowed is Pecker(app).schedules")
         return stored_schedules.Schedules(self._app)
 
     @overload
@@ -208,11 +207,10 @@ def _entry(where: str, parts: Mapping[str, Any]) -> dict[str, Any]:
     """Return an entry of ``beat_schedule`` without its task; say what is missing."""
     every, schedule = parts.get("every"), parts.get("schedule")
     if (every is None) == (schedule is None):
-        message = (
+        raise Misconfigured(
             f"{where} has every={every!r} and schedule={schedule!r}; allowed is exactly"
             " one of them"
         )
-        raise Misconfigured(message)
     declared: dict[str, Any] = {"schedule": schedule if every is None else every}
     for key, empty, kinds, allowed in (
         ("args", (), (list, tuple), "a list or tuple"),
@@ -221,8 +219,7 @@ def _entry(where: str, parts: Mapping[str, Any]) -> dict[str, Any]:
     ):
         value: Any = parts.get(key, empty)
         if not isinstance(value, kinds):
-            message = f"{where} has {key}={value!r}; allowed is {allowed}"
-            raise Misconfigured(message)
+            raise Misconfigured(f"{where} has {key}={value!r}; allowed is {allowed}")
         declared[key] = tuple(value or ()) if key == "args" else dict(value or {})
     policies = {key: parts[key] for key in POLICIES if parts.get(key) is not None}
     if policies:

@@ -54,8 +54,7 @@ def declared(
     remaining = dict(options)
     for name, reason in NOT_ALLOWED.items():
         if remaining.pop(name, None):
-            message = f"a sharded task has no {name}: {reason}"
-            raise Misconfigured(message)
+            raise Misconfigured(f"a sharded task has no {name}: {reason}")
     for name in ("shared", "lazy"):
         remaining.pop(name, None)  # it belongs to its app alone
     ours = {name: remaining.pop(name) for name in OURS & remaining.keys()}
@@ -143,15 +142,17 @@ def _on_commit(app: Any) -> dict[str, Any]:
 def _methods(decorated: Any) -> dict[str, Any]:
     if not inspect.isclass(decorated):
         if not callable(decorated):
-            message = f"a sharded task is a function or a class, not {decorated!r:.80}"
-            raise Misconfigured(message)
+            raise Misconfigured(
+                f"a sharded task is a function or a class, not {decorated!r:.80}"
+            )
         check_code("process", decorated)
         return {"process": decorated}
     made = decorated()
     process = getattr(made, "process", None)
     if not callable(process):
-        message = f"{decorated.__qualname__} has no method process(self, shard)"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"{decorated.__qualname__} has no method process(self, shard)"
+        )
     names = ("pre_process", "process", "notify", "post_process")
     methods = {name: getattr(made, name, None) for name in names}
     present = {name: method for name, method in methods.items() if method is not None}
@@ -167,19 +168,17 @@ def _refuse_unknown(remaining: Mapping[str, Any], base: type[ShardedTask]) -> No
     ]
     if unknown:
         allowed = ", ".join(sorted(NAMES | OURS))
-        message = (
+        raise Misconfigured(
             f"a sharded task has no option {unknown[0]!r}; allowed are {allowed}, and"
             f" those of Celery's tasks (attributes of your own: in a class for base=)"
         )
-        raise Misconfigured(message)
 
 
 def _base(base: Any) -> type[ShardedTask]:
     if not inspect.isclass(base) or not issubclass(base, ShardedTask):
-        message = (
+        raise Misconfigured(
             f"base of a sharded task must be a subclass of ShardedTask, not {base!r}"
         )
-        raise Misconfigured(message)
     return base
 
 

@@ -24,8 +24,9 @@ def encode(value: Any, *, what: str = "a value") -> bytes:
     try:
         text: bytes = dumps(value).encode()
     except REFUSALS as error:
-        message = f"{what} cannot be written as JSON: {error}"
-        raise ItemNotSerializable(message) from error
+        raise ItemNotSerializable(
+            f"{what} cannot be written as JSON: {error}"
+        ) from error
     return packed(text)
 
 

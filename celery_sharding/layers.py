@@ -144,11 +144,10 @@ def _values(
         except (LookupError, AttributeError, TypeError) as error:
             if callable(named):
                 raise
-            message = (
+            raise Misconfigured(
                 f"{what}={named!r}: item {place} ({type(item).__name__}) has no such"
                 f" field"
-            )
-            raise Misconfigured(message) from error
+            ) from error
 
 
 def _places(keys: Sequence[Hashable]) -> dict[Hashable, int]:
@@ -157,11 +156,11 @@ def _places(keys: Sequence[Hashable]) -> dict[Hashable, int]:
         try:
             first = places.setdefault(key, place)
         except TypeError as error:
-            message = f"the key of item {place} cannot be one: {error}"
-            raise Misconfigured(message) from error
+            raise Misconfigured(
+                f"the key of item {place} cannot be one: {error}"
+            ) from error
         if first != place:
-            message = f"items {first} and {place} have the same key, {key!r}"
-            raise DuplicateKey(message)
+            raise DuplicateKey(f"items {first} and {place} have the same key, {key!r}")
     return places
 
 
@@ -187,15 +186,15 @@ def _edges(
             try:
                 before = place_of(wanted)
             except TypeError as error:
-                message = f"item {place} waits for what cannot be a key: {error}"
-                raise Misconfigured(message) from error
+                raise Misconfigured(
+                    f"item {place} waits for what cannot be a key: {error}"
+                ) from error
             if before is None:
                 if strict and wanted is not None:
-                    message = (
+                    raise Misconfigured(
                         f"item {place} ({keys[place]!r}) waits for {wanted!r}, which is"
                         f" the key of no item"
                     )
-                    raise Misconfigured(message)
                 continue
             followers = behind[before]
             if followers is None:

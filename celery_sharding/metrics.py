@@ -19,11 +19,10 @@ from celery_sharding.ledger import at
 from celery_sharding.views import MEASURES
 
 if find_spec("prometheus_client") is None:
-    message = (
+    raise Misconfigured(
         "prometheus-client is not installed, which the metrics of sharded jobs need:"
         " pip install 'celery-pecker[metrics]'"
     )
-    raise Misconfigured(message)
 
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import Metric

@@ -21,11 +21,10 @@ def _check_tolerance(value: object) -> None:
             percent = float(value[:-1])
     if value is None or is_whole(value, 0) or is_number(percent, 0, 100):
         return
-    message = (
+    raise Misconfigured(
         f"max_failed must be None, a count from 0, or a percentage such as '1%',"
         f" not {value!r}"
     )
-    raise Misconfigured(message)
 
 
 class _Once:
@@ -94,17 +93,15 @@ class Retry:
         """Refuse what could never end, or never wait."""
         _check_tolerance(self.max_failed)
         if not is_whole(self.retries, 0, 100):
-            message = (
+            raise Misconfigured(
                 f"Retry needs a whole number of retries from 0 to 100,"
                 f" not {self.retries!r}"
             )
-            raise Misconfigured(message)
         if not 0 <= self.backoff <= self.most:
-            message = (
+            raise Misconfigured(
                 f"Retry needs 0 <= backoff <= most, in seconds, not {self.backoff!r}"
                 f" and {self.most!r}"
             )
-            raise Misconfigured(message)
 
     def attempts(self) -> int:
         """Return how often an item is tried, at most."""
@@ -168,44 +165,47 @@ def check(options: Options) -> Options:
     for name in ("queue", "database"):
         text = getattr(options, name)
         if text is not None and (not isinstance(text, str) or not text):
-            message = f"{name} must be a name, not {text!r}"
-            raise Misconfigured(message)
+            raise Misconfigured(f"{name} must be a name, not {text!r}")
     every = options.notify_every
     if every is not None and not 0 < every <= 1:
-        message = f"notify_every must be above 0 and at most 1, not {every!r}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"notify_every must be above 0 and at most 1, not {every!r}"
+        )
     policy: Any = options.on_error
     if policy is not None and not isinstance(policy, (Isolate, FailFast, Retry)):
-        message = f"on_error must be Isolate(…), FailFast() or Retry(…), not {policy!r}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"on_error must be Isolate(…), FailFast() or Retry(…), not {policy!r}"
+        )
     return options
 
 
 def _size(size: object) -> tuple[int, int]:
     if not isinstance(size, tuple) or len(size) != 2:  # noqa: PLR2004  # a pair
-        message = f"size must be (least, most) items of a shard, not {size!r}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"size must be (least, most) items of a shard, not {size!r}"
+        )
     least, most = size
     _whole("size[0], the least items of a shard,", least, 1, 10_000_000)
     _whole("size[1], the most items of a shard,", most, 1, 10_000_000)
     if least > most:
-        message = f"size must be (least, most): {least} is more than {most}"
-        raise Misconfigured(message)
+        raise Misconfigured(f"size must be (least, most): {least} is more than {most}")
     return least, most
 
 
 def _whole(name: str, value: object, least: int, most: int) -> None:
     if not is_whole(value, least, most):
-        message = f"{name} must be a whole number from {least} to {most}, not {value!r}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"{name} must be a whole number from {least} to {most}, not {value!r}"
+        )
 
 
 def _seconds(name: str, value: Any, *, above: float) -> None:
     if value is None:
         return
     if not is_number(value, above, LONGEST) or value in {above, LONGEST}:
-        message = f"{name} must be a number of seconds above {above:g}, not {value!r}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"{name} must be a number of seconds above {above:g}, not {value!r}"
+        )
 
 
 NAMES = frozenset(one.name for one in fields(Options))
@@ -219,11 +219,10 @@ def applied(options: Options, changes: Mapping[str, Any]) -> Options:
     """
     unknown = sorted(changes.keys() - NAMES)
     if unknown:
-        message = (
+        raise Misconfigured(
             f"sharded jobs have no option {unknown[0]!r}; allowed are"
             f" {', '.join(sorted(NAMES))}"
         )
-        raise Misconfigured(message)
     return check(
         replace(options, **{key: _read(key, it) for key, it in changes.items()})
     )
@@ -260,5 +259,4 @@ def _chosen(key: str, value: Any) -> Any:
         return kind(value)
     except ValueError as error:
         allowed = " or ".join(repr(one.value) for one in kind)
-        message = f"{key} must be {allowed}, not {value!r}"
-        raise Misconfigured(message) from error
+        raise Misconfigured(f"{key} must be {allowed}, not {value!r}") from error

@@ -37,20 +37,20 @@ def check_code(what: str, function: Callable[..., Any]) -> None:
         kind = "a generator, and nothing reads its items"
     if kind is not None:
         name = getattr(function, "__qualname__", repr(function))
-        message = f"{what} of a sharded task must be a plain function: {name} is {kind}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"{what} of a sharded task must be a plain function: {name} is {kind}"
+        )
     try:
         parameters = [*inspect.signature(function).parameters.values()]
     except ValueError:  # some in C do not say
         return
     for one in parameters[PASSED.get(what, len(parameters)) :]:
         if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
-            message = (
+            raise Misconfigured(
                 f"{what} of a sharded task is never passed {one.name!r}: it gets"
                 f" {PASSED[what]} arguments, and job.kwargs has what a call passes by"
                 " name"
             )
-            raise Misconfigured(message)
 
 
 @dataclass(slots=True, kw_only=True)

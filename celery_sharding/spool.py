@@ -30,11 +30,10 @@ class _LimitedFile:
     def _check(self, taken: str, advice: str = "give a Source") -> None:
         """Raise PlanLimitExceeded if what was written is more."""
         if self._file.tell() > self.limit:
-            message = (
+            raise PlanLimitExceeded(
                 f"the first {taken} take more than the {self.limit} bytes that a plan"
                 f" may have; {advice}"
             )
-            raise PlanLimitExceeded(message)
 
     def __enter__(self) -> Self:
         return self

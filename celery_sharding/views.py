@@ -225,8 +225,7 @@ def _retry_these(ledger: Ledger, key: str, user: str) -> int:
     ledger.close()  # over a new connection: it must not be done twice
     if items := ledger.control.retry_failed(task_id, group):
         return items
-    message = f"the job {task_id} has no error {group}"
-    raise NoSuchRow(message)
+    raise NoSuchRow(f"the job {task_id} has no error {group}")
 
 
 # Figures

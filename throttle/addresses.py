@@ -17,20 +17,18 @@ def redis(key: str, text: str) -> str:
     if scheme not in REDIS or not rest:
         allowed = ", ".join(f"{one}://" for one in REDIS)
         begins = repr(text.partition(":")[0] + ":") if ":" in text else "no scheme"
-        message = (
+        raise Misconfigured(
             f"{key} must be the URL of a Redis, 'redis://host:6379/1' ({allowed}…);"
             f" this one begins with {begins}"
         )
-        raise Misconfigured(message)
     number = rest.partition("?")[0].partition("/")[2].strip("/")
     if scheme != "unix" and number and not number.isdecimal():
         # What follows a "/" of a password has an "@".
         shown = f"in {number!r}" if "@" not in text else "in a text"
-        message = (
+        raise Misconfigured(
             f"{key} must end in the number of a database, 'redis://host:6379/1', not"
             f" {shown}; '/' in a password is written as %2F"
         )
-        raise Misconfigured(message)
     return text
 
 
@@ -43,11 +41,10 @@ def service(key: str, text: str) -> str:
         right = False
     if not right:
         begins = repr(text.partition(":")[0]) if ":" in text else "no scheme"
-        message = (
+        raise Misconfigured(
             f"{key} must be an http:// or https:// URL with a host; this one begins"
             f" with {begins}"
         )
-        raise Misconfigured(message)
     return text.rstrip("/")
 
 
@@ -65,9 +62,8 @@ def postgres(key: str, text: str) -> dict[str, str]:
     try:
         parts = conninfo.conninfo_to_dict(text)
     except (Error, UnicodeError):
-        message = (
+        raise Misconfigured(
             f"{key} is not a PostgreSQL connection string; allowed are"
             " 'postgresql://user@host/database' or 'host=… dbname=…'"
-        )
-        raise Misconfigured(message) from None
+        ) from None
     return {name: str(value) for name, value in parts.items()}

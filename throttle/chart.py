@@ -111,14 +111,16 @@ def read(text: str) -> tuple[Recording, ...]:
     try:
         document = json.loads(text)
         if document["version"] != VERSION:
-            message = f"a recording of version {document['version']!r}, not {VERSION}"
-            raise Misconfigured(message)
+            raise Misconfigured(
+                f"a recording of version {document['version']!r}, not {VERSION}"
+            )
         return tuple(_recording(one) for one in document["recordings"])
     except (ValueError, TypeError, KeyError) as error:
         if isinstance(error, Misconfigured):
             raise
-        message = f"this is no recording of `throttle record`: {error!r}"
-        raise Misconfigured(message) from error
+        raise Misconfigured(
+            f"this is no recording of `throttle record`: {error!r}"
+        ) from error
 
 
 def _recording(one: dict[str, Sequence[float]]) -> Recording:

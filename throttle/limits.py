@@ -25,27 +25,26 @@ def read_limits(value: object, *, policy: Policy, shadow: bool) -> dict[str, Lim
     for name, limit in _pairs(value):
         check_name(name, "throttle_limits: ")
         if name in limits:
-            message = f"throttle_limits has two limits for {name!r}; leave one"
-            raise Misconfigured(message)
+            raise Misconfigured(
+                f"throttle_limits has two limits for {name!r}; leave one"
+            )
         limits[name] = _limit(name, limit, policy=policy, shadow=shadow)
     owners: dict[str, str] = {}
     for name, one in limits.items():
         for queue in one.queues:
             if (other := owners.setdefault(queue, name)) != name:
-                message = (
+                raise Misconfigured(
                     f"throttle_limits[{name!r}]['queues'] has {queue!r}, and so has"
                     f" {other!r}; leave one"
                 )
-                raise Misconfigured(message)
     folded: dict[str, str] = {}
     for name in limits:
         other = folded.setdefault(name.strip().casefold(), name)
         if other != name:
-            message = (
+            raise Misconfigured(
                 f"throttle_limits has {other!r} and {name!r}, which look like two"
                 " limits for one database; leave one"
             )
-            raise Misconfigured(message)
     return limits
 
 
@@ -57,11 +56,10 @@ def _pairs(value: object) -> Iterable[tuple[Any, object]]:
         isinstance(one, (list, tuple)) and len(one) == pair for one in value
     ):
         return [(one[0], one[1]) for one in value]
-    message = (
+    raise Misconfigured(
         "throttle_limits must map databases to limits, {'main': 5000}"
         f" (operations per second), not {type(value).__name__}"
     )
-    raise Misconfigured(message)
 
 
 def check_name(name: object, where: str = "") -> str:
@@ -72,11 +70,10 @@ def check_name(name: object, where: str = "") -> str:
         or len(name.encode()) > LONGEST_NAME
         or any(character in name for character in "\0{}:")
     ):
-        message = (
+        raise Misconfigured(
             f"{where}{name!r} is no name of a database: 1 to {LONGEST_NAME} bytes,"
             " without NUL, '{', '}' or ':'"
         )
-        raise Misconfigured(message)
     return name
 
 
@@ -85,8 +82,7 @@ def _limit(name: str, limit: object, *, policy: Policy, shadow: bool) -> Limit:
     parts = limit if isinstance(limit, Mapping) else {"operations": limit}
     _refuse_others(key, parts, ALLOWED)
     if "operations" not in parts:
-        message = f"{key} needs 'operations', the limit per second"
-        raise Misconfigured(message)
+        raise Misconfigured(f"{key} needs 'operations', the limit per second")
     seconds = parts.get("seconds")
     # Named as it was written: a number alone, or one among others
     whole = f"{key}['operations']" if parts is limit else key
@@ -130,8 +126,7 @@ QUEUES = Kind(
 def _checked(key: str, value: object, kind: Kind) -> Any:
     """Return a value as its kind reads it, or say what is allowed."""
     if not kind.is_allowed(value):
-        message = f"{key} must be {kind.allowed}, not {value!r}"
-        raise Misconfigured(message)
+        raise Misconfigured(f"{key} must be {kind.allowed}, not {value!r}")
     return kind.convert(key, value)
 
 
@@ -140,14 +135,16 @@ def _refuse_others(
 ) -> None:
     others = [one for one in parts if one not in allowed]
     if others:
-        message = f"{key} has {others[0]!r}; allowed are {', '.join(allowed)}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"{key} has {others[0]!r}; allowed are {', '.join(allowed)}"
+        )
 
 
 def _weights(key: str, value: object) -> dict[str, float]:
     if not isinstance(value, Mapping):
-        message = f"{key} must map tenants to weights, {{'acme': 3}}, not {value!r}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"{key} must map tenants to weights, {{'acme': 3}}, not {value!r}"
+        )
     return {
         str(name): _checked(f"{key}[{name!r}]", weight, POSITIVE)
         for name, weight in value.items()
@@ -158,11 +155,10 @@ def _watch(key: str, value: object) -> Watch | None:
     if value is None:
         return None
     if not isinstance(value, Mapping) or not isinstance(value.get("dsn"), str):
-        message = (
+        raise Misconfigured(
             f"{key} must have 'dsn', the PostgreSQL to ask, and one of "
             + ", ".join(WATCHED)
         )
-        raise Misconfigured(message)
     _refuse_others(key, value, ("dsn", *WATCHED))
     figures = {
         name: _checked(f"{key}[{name!r}]", value[name], POSITIVE)
@@ -170,8 +166,7 @@ def _watch(key: str, value: object) -> Watch | None:
         if value.get(name) is not None
     }
     if not figures:
-        message = f"{key} watches nothing: set one of {', '.join(WATCHED)}"
-        raise Misconfigured(message)
+        raise Misconfigured(f"{key} watches nothing: set one of {', '.join(WATCHED)}")
     return Watch(dsn=value["dsn"], **figures)
 
 

@@ -22,11 +22,10 @@ from throttle.overview import Picture, Sampler, Status, Sum, open_store
 from throttle.settings import Settings
 
 if find_spec("prometheus_client") is None:
-    message = (
+    raise Misconfigured(
         "prometheus-client is not installed, which the metrics of throttle need:"
         " pip install 'celery-pecker[metrics]'"
     )
-    raise Misconfigured(message)
 
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import Metric

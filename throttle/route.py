@@ -116,15 +116,15 @@ def load(where: str | RouteFunction | None) -> RouteFunction | None:
         return None
     function: Any = _load(where) if isinstance(where, str) else where
     if not callable(function):
-        message = f"throttle_route {where!r} is {function!r}, which cannot be called"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"throttle_route {where!r} is {function!r}, which cannot be called"
+        )
     try:
         signature(function).bind("task", (), {}, {})
     except TypeError as error:
-        message = (
+        raise Misconfigured(
             f"throttle_route {where!r} must take (task, args, kwargs, headers): {error}"
-        )
-        raise Misconfigured(message) from error
+        ) from error
     except ValueError:  # a function without a signature, written in C
         pass
     return function  # type: ignore[no-any-return]  # asked above
@@ -135,16 +135,16 @@ def _load(where: str) -> object:
     if not colon:
         path, _, name = where.rpartition(".")
     if not path or not name:
-        message = (
+        raise Misconfigured(
             f"throttle_route {where!r} cannot be imported: it must be a dotted path,"
             " 'package.module.function'"
         )
-        raise Misconfigured(message)
     try:
         loaded: object = user_code.load_module(path)
         for part in name.split("."):
             loaded = getattr(loaded, part)
     except (ImportError, AttributeError, ValueError) as error:
-        message = f"throttle_route {where!r} cannot be imported: {error}"
-        raise Misconfigured(message) from error
+        raise Misconfigured(
+            f"throttle_route {where!r} cannot be imported: {error}"
+        ) from error
     return loaded

@@ -66,11 +66,10 @@ class ServiceState:
 
     def __init__(self, settings: Settings, store: Store) -> None:
         if not settings.service_token:
-            message = (
+            raise Misconfigured(
                 "throttle_service_token is not set: the secret that processes show to"
                 " the service, for instance 32 random letters"
             )
-            raise Misconfigured(message)
         self.settings, self.store = settings, store
         self.token = settings.service_token
         self.lane = Threads(wait=WAIT, refusal=Crowded)
@@ -204,8 +203,7 @@ class OneDatabase(GetHandler):
         """Show it, if it has a limit or traffic. Tornado has unquoted the name."""
         view = (await self.state.last_look.get()).get(name)
         if view is None and name not in self.state.settings.limits:
-            message = f"{name!r} has neither a limit nor traffic"
-            raise Unknown(message)
+            raise Unknown(f"{name!r} has neither a limit nor traffic")
         return self.state.shown(name, view)
 
 
@@ -219,8 +217,7 @@ class Admit(PostHandler):
         gate, limits = self.state.gate, self.state.settings.limits
         if gate is None or not isinstance(name, str) or name not in limits:
             allowed = ", ".join(sorted(limits)) or "none"
-            message = f"{name!r} has no limit; those that have: {allowed}"
-            raise Unknown(message)
+            raise Unknown(f"{name!r} has no limit; those that have: {allowed}")
         cost = fields.number("cost", body.get("cost", 1), most=IDLE)
         known = await self.state.look()
         admission = gate.admit(name, max(cost, LEAST_COST))

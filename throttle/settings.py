@@ -26,8 +26,7 @@ MESSAGE_BYTES = 3_200
 
 def _token(key: str, value: str) -> str:
     if not value.isascii() or not value.isprintable() or " " in value:
-        message = f"{key} must be printable ASCII without spaces"
-        raise Misconfigured(message)
+        raise Misconfigured(f"{key} must be printable ASCII without spaces")
     return value
 
 
@@ -129,21 +128,19 @@ class Settings(Declared):
 
     def _check_together(self) -> None:
         if self.limits and not (self.redis_url or self.service_url):
-            message = (
+            raise Misconfigured(
                 "throttle_limits needs throttle_redis_url (or throttle_service_url):"
                 " where traffic is counted, for instance 'redis://localhost:6379/1'"
             )
-            raise Misconfigured(message)
         for limit in self.limits.values():
             if limit.watch is not None:
                 key = f"{PREFIX}limits[{limit.database!r}]['watch']['dsn']"
                 addresses.postgres(key, limit.watch.dsn)
         if self.service_url and not self.service_token:
-            message = (
+            raise Misconfigured(
                 "throttle_service_url needs throttle_service_token, the one that"
                 " `celery -A proj throttle serve` was started with"
             )
-            raise Misconfigured(message)
 
 
 def settings_of(where: object) -> Settings:

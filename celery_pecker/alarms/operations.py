@@ -50,17 +50,14 @@ def change(  # all that an act may say
     texts["note"] = shortened(note.replace("\0", ""))
     row = database.run_one("change_alarm", until=until, **texts)
     if row is None:
-        message = f"there is no alarm of {subject!r} by the rule {rule!r}"
-        raise NoSuchAlarm(message)
+        raise NoSuchAlarm(f"there is no alarm of {subject!r} by the rule {rule!r}")
     may, taken_by, taken_at = row
     if may:
         return
     if act == "take" and taken_by not in {None, by}:
         since = taken_at.isoformat(timespec="seconds")
-        message = f"{taken_by} has it since {since}: it can be given back"
-        raise NotDone(message)
-    message = "it has recovered"
-    raise NotDone(message)
+        raise NotDone(f"{taken_by} has it since {since}: it can be given back")
+    raise NotDone("it has recovered")
 
 
 def until(database: Database, text: str, zone: tzinfo | None = None) -> datetime:
@@ -79,8 +76,10 @@ def until(database: Database, text: str, zone: tzinfo | None = None) -> datetime
         return now + timedelta(**{UNITS[found[2]]: int(found[1])})
     instant = moment_of(text.strip(), zone)
     if instant is None or instant.tzinfo is None or instant <= now:
-        message = f"until {text!r}: allowed are 30m, 8h, 2d, or an instant to come"
-        raise InvalidField(message, field="until")
+        raise InvalidField(
+            f"until {text!r}: allowed are 30m, 8h, 2d, or an instant to come",
+            field="until",
+        )
     return instant
 
 
@@ -92,5 +91,4 @@ def test(database: Database, target: str, by: str) -> None:
     """
     params = {"target": target, "by": by, "detail": TRIAL}
     if not database.run("try_alarm_target", **params):
-        message = f"no scheduler sends to {target!r}"
-        raise NoSuchAlarm(message)
+        raise NoSuchAlarm(f"no scheduler sends to {target!r}")

@@ -158,5 +158,4 @@ def _is_name(name: Any) -> bool:
 
 
 def _refuse(where: str, what: str, allowed: str) -> NoReturn:
-    message = f"{where} {what}; allowed: {allowed}"
-    raise Misconfigured(message)
+    raise Misconfigured(f"{where} {what}; allowed: {allowed}")

@@ -62,20 +62,19 @@ def _target(name: str, address: str) -> Target:
         return _callable(where, address)
     # The address stays out of each message: it holds tokens and passwords.
     if "://" not in address:
-        message = f"{where} is neither; allowed: {ALLOWED}"
-        raise Misconfigured(message)
+        raise Misconfigured(f"{where} is neither; allowed: {ALLOWED}")
     try:
         import apprise  # noqa: PLC0415  # an extra
     except ImportError as error:
-        message = (
+        raise Misconfigured(
             f"{where} is an address of Apprise, which is not installed:"
             " pip install 'celery-pecker[alarms]'"
-        )
-        raise Misconfigured(message) from error
+        ) from error
     if apprise.Apprise.instantiate(address, suppress_exceptions=True) is None:
         kind = address.partition("://")[0]
-        message = f"{where} ({kind}://…) is no address of Apprise; allowed: {ALLOWED}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"{where} ({kind}://…) is no address of Apprise; allowed: {ALLOWED}"
+        )
     return _apprise(address)
 
 
@@ -84,11 +83,13 @@ def _callable(where: str, path: str) -> Target:
     try:
         target: Any = getattr(user_code.load_module(module), name)
     except (ImportError, AttributeError) as error:
-        message = f"{where} is {path!r}, which cannot be imported ({error})"
-        raise Misconfigured(message) from error
+        raise Misconfigured(
+            f"{where} is {path!r}, which cannot be imported ({error})"
+        ) from error
     if not callable(target):
-        message = f"{where} is {path!r}, which is {target!r}; allowed: {ALLOWED}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"{where} is {path!r}, which is {target!r}; allowed: {ALLOWED}"
+        )
 
     def send(notice: Notice) -> None:
         with user_code.no_exit(path):
@@ -117,10 +118,8 @@ def _apprise(address: str) -> Target:
             notify_type=types.get(Event(notice.event), apprise.NotifyType.INFO),
         )
         if error is not None:  # its text may have the address
-            message = f"Apprise raised {type(error).__name__}"
-            raise NotSent(message) from None
+            raise NotSent(f"Apprise raised {type(error).__name__}") from None
         if not taken:
-            message = "Apprise could not deliver it: see the log of 'apprise'"
-            raise NotSent(message)
+            raise NotSent("Apprise could not deliver it: see the log of 'apprise'")
 
     return send

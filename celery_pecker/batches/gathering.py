@@ -67,11 +67,10 @@ class Gathering(Generic[Entry]):
         """
         if len(self._entries) >= self.limits.waiting:
             self.refused += 1
-            message = (
+            raise BatchesFull(
                 f"{len(self._entries):,} items wait, and no more may"
                 f" (waiting={self.limits.waiting:,}): nothing was sent"
             )
-            raise BatchesFull(message)
         self._entries.append((now, entry))
 
     def due_in(self, now: float, *, closing: bool = False) -> float | None:
@@ -97,8 +96,7 @@ def checked(results: Any, items: int) -> Sequence[Any]:
     if isinstance(results, Sequence) and len(results) == items:
         return results
     many = len(results) if isinstance(results, Sequence) else "no sequence"
-    message = (
+    raise Misconfigured(
         f"the call of a batch returned {many} for {items} items; allowed is a sequence"
         " with one result, or one exception, for each item in their order"
     )
-    raise Misconfigured(message)

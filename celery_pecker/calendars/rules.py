@@ -58,8 +58,9 @@ class _Counted(tuple[int, ...]):  # noqa: SLOT001  # a tuple cannot have slots w
 
     def __contains__(self, number: object) -> bool:
         if next(self.steps, None) is None:
-            message = "its next instant is not found in so many steps as are tried"
-            raise TooManySteps(message)
+            raise TooManySteps(
+                "its next instant is not found in so many steps as are tried"
+            )
         return super().__contains__(number)
 
 

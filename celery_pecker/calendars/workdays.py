@@ -92,17 +92,15 @@ def _country(what: str, name: str) -> Workdays:
     try:
         return _known_country(name)
     except ImportError as error:
-        message = (
+        raise Misconfigured(
             f"{what}: calendar is {name!r}, which needs the library holidays:"
             ' pip install "celery-pecker[calendars]"'
-        )
-        raise Misconfigured(message) from error
+        ) from error
     except NotImplementedError as error:
-        message = (
+        raise Misconfigured(
             f"{what}: calendar is {name!r}; allowed is a country of the library"
             f" holidays, as 'CN' or 'DE-BY' ({error})"
-        )
-        raise Misconfigured(message) from error
+        ) from error
 
 
 @lru_cache(maxsize=1_000)

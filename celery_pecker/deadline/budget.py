@@ -156,5 +156,4 @@ def seconds_of(duration: float | timedelta, field: str) -> float:
         allowed = "a number of seconds that is one"
     else:
         return max(-ENDLESS, min(float(seconds), ENDLESS))
-    message = f"{field} is {duration!r}; allowed is {allowed}"
-    raise Misconfigured(message)
+    raise Misconfigured(f"{field} is {duration!r}; allowed is {allowed}")

@@ -110,11 +110,10 @@ class Scope(ContextDecorator):
             return cast("Function", bounded)
         if isgeneratorfunction(function) or isasyncgenfunction(function):
             # the block would be over before the first step
-            message = (
+            raise Misconfigured(
                 f"a deadline decorates {whole.__qualname__}, a generator; allowed is a"
                 " function or a coroutine; put the block inside, around what may wait"
             )
-            raise Misconfigured(message)
         return super().__call__(function)
 
     @property

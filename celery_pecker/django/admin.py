@@ -51,8 +51,7 @@ def chosen(query: Any) -> str:
     filters = parse_qs(query.get(PRESERVED, ""))
     name = query.get(PARAMETER) or (filters.get(PARAMETER) or [next(iter(known))])[0]
     if name not in known:
-        message = f"no outbox is named {name!r}; there are {', '.join(known)}"
-        raise Http404(message)
+        raise Http404(f"no outbox is named {name!r}; there are {', '.join(known)}")
     return str(name)
 
 

@@ -23,8 +23,9 @@ def alias() -> str:
     name = getattr(settings, DATABASE, "default")
     if name not in settings.DATABASES:
         allowed = ", ".join(sorted(settings.DATABASES))
-        message = f"{DATABASE} is {name!r}; allowed are those of DATABASES: {allowed}"
-        raise ImproperlyConfigured(message)
+        raise ImproperlyConfigured(
+            f"{DATABASE} is {name!r}; allowed are those of DATABASES: {allowed}"
+        )
     return str(name)
 
 
@@ -38,19 +39,17 @@ def outboxes() -> dict[str, str]:
     if aliases is None:
         return {"default": alias()}
     if not isinstance(aliases, dict) or not aliases:
-        message = (
+        raise ImproperlyConfigured(
             f"{OUTBOXES} is {aliases!r}; allowed is a dict of the names of outboxes and"
             ' their aliases of DATABASES, as {"default": "default", "eu": "eu"}'
         )
-        raise ImproperlyConfigured(message)
     for name, place in aliases.items():
         if place not in settings.DATABASES:
             allowed = ", ".join(sorted(settings.DATABASES))
-            message = (
+            raise ImproperlyConfigured(
                 f"{OUTBOXES} has {name!r}: {place!r}; allowed are aliases of"
                 f" DATABASES: {allowed}"
             )
-            raise ImproperlyConfigured(message)
     return {str(name): str(place) for name, place in aliases.items()}
 
 

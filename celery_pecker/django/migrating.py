@@ -61,8 +61,9 @@ def switch() -> bool | None:
     """
     value = getattr(settings, SWITCH, None)
     if value is not None and not isinstance(value, bool):
-        message = f"{SWITCH} must be True, False or None, not {value!r}"
-        raise ImproperlyConfigured(message)
+        raise ImproperlyConfigured(
+            f"{SWITCH} must be True, False or None, not {value!r}"
+        )
     return value
 
 

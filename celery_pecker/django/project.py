@@ -64,11 +64,13 @@ def celery_app() -> Celery:
     try:
         named: object = find_app(path)
     except (AttributeError, ImportError, ValueError) as error:
-        message = f"{APP} is {path!r}, which cannot be loaded: {error}"
-        raise ImproperlyConfigured(message) from error
+        raise ImproperlyConfigured(
+            f"{APP} is {path!r}, which cannot be loaded: {error}"
+        ) from error
     if not isinstance(named, Celery):
-        message = f"{APP} is {path!r}; allowed is where a Celery app is, not {named!r}"
-        raise ImproperlyConfigured(message)
+        raise ImproperlyConfigured(
+            f"{APP} is {path!r}; allowed is where a Celery app is, not {named!r}"
+        )
     return named
 
 

@@ -17,11 +17,11 @@ class Backoff:
     def __post_init__(self) -> None:
         """Refuse what could never end or never wait."""
         if not 0 < self.first <= self.most:
-            message = f"back-off needs 0 < first <= most, not {self.first}, {self.most}"
-            raise ValueError(message)
+            raise ValueError(
+                f"back-off needs 0 < first <= most, not {self.first}, {self.most}"
+            )
         if not 0 <= self.spread < 1:
-            message = f"back-off needs 0 <= spread < 1, not {self.spread}"
-            raise ValueError(message)
+            raise ValueError(f"back-off needs 0 <= spread < 1, not {self.spread}")
 
     def seconds(self, attempt: int, chance: float) -> float:
         """Return the wait after failure ``attempt`` (from 1).

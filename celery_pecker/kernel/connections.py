@@ -69,8 +69,7 @@ class Connections:
         begun = self.clock.monotonic()
         wait = within if queue is None else queue
         if places is not None and not places.acquire(wait):
-            message = f"no connection was free within {wait:.3f} s"
-            raise DatabaseUnavailable(message)
+            raise DatabaseUnavailable(f"no connection was free within {wait:.3f} s")
         if queue is not None:
             begun = self.clock.monotonic()
         try:

@@ -174,8 +174,9 @@ class Database:
             TooManyRows: There were more than one, which is a bug.
         """
         if rows > 1:
-            message = f"{self._package}:{label} changed {rows} rows instead of one"
-            raise TooManyRows(message)
+            raise TooManyRows(
+                f"{self._package}:{label} changed {rows} rows instead of one"
+            )
         return rows == 1
 
     @contextmanager
@@ -252,20 +253,23 @@ class Database:
         except refusals.LOST_RACES as error:
             if label in refusals.RACES:
                 return (), 0
-            message = f"{self._package}:{label} lost against a rival: {error}"
-            raise DatabaseUnavailable(message) from error
+            raise DatabaseUnavailable(
+                f"{self._package}:{label} lost against a rival: {error}"
+            ) from error
         except errors.ReadOnlySqlTransaction as error:
             self._leave_host()  # a standby by now
-            message = f"{self._package}:{label} found {self.where} read-only: {error}"
-            raise DatabaseUnavailable(message) from error
+            raise DatabaseUnavailable(
+                f"{self._package}:{label} found {self.where} read-only: {error}"
+            ) from error
         except refusals.MISSING as error:
             raise refusals.missing(self.schema, self.where) from error
         except refusals.REFUSALS as error:
             self.close()
             raise refusals.refused(self.where, error) from error
         except errors.InsufficientPrivilege as error:
-            label = f"{self._package}:{label}"
-            raise refusals.no_right(label, self.schema, error) from error
+            raise refusals.no_right(
+                f"{self._package}:{label}", self.schema, error
+            ) from error
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise self._unanswered(label, error) from error
 

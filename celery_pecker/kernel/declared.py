@@ -147,8 +147,7 @@ class Declared:
         for key, name in cls._written(conf):
             if name not in known:
                 wrong = f"{key} is not a setting of {cls.PACKAGE}"
-                message = _renamed(key, name) or _refusal(wrong, name, known)
-                raise cls.REFUSAL(message)
+                raise cls.REFUSAL(_renamed(key, name) or _refusal(wrong, name, known))
         values = {name: conf.get(key) for key, name in known.items()}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -173,8 +172,9 @@ class Declared:
             if kind and not kind.is_allowed(value):
                 is_secret = not cls.__dataclass_fields__[name].repr
                 shown = type(value).__name__ if is_secret else repr(value)
-                message = f"{cls.PREFIX}{name} must be {kind.allowed}, not {shown}"
-                raise cls.REFUSAL(message)
+                raise cls.REFUSAL(
+                    f"{cls.PREFIX}{name} must be {kind.allowed}, not {shown}"
+                )
             read[name] = kind.convert(cls.PREFIX + name, value) if kind else value
         return read
 

@@ -17,8 +17,7 @@ class PeckerError(Exception):
     @classmethod
     def refuse(cls, what: str, value: object, allowed: str) -> NoReturn:
         """Refuse a value by its name; ``allowed`` begins with "is" or "are"."""
-        message = f"{what} is {value!r}; allowed {allowed}"
-        raise cls(message)
+        raise cls(f"{what} is {value!r}; allowed {allowed}")
 
 
 class Misconfigured(PeckerError, ValueError):

@@ -41,8 +41,7 @@ def held_by(gate: Gate, names: Sequence[str]) -> set[str]:
 def _held(gate: Gate, names: Sequence[str]) -> set[str]:
     answer: object = gate.held(names)
     if not is_answer(answer):
-        message = f"held() returned {answer!r}; allowed is {ALLOWED}"
-        raise TypeError(message)
+        raise TypeError(f"held() returned {answer!r}; allowed is {ALLOWED}")
     return set(answer)
 
 

@@ -28,8 +28,7 @@ def lazy_names(
 
     def load(name: str) -> object:
         if name not in places:
-            message = f"module {package!r} has no attribute {name!r}"
-            raise AttributeError(message)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, attribute = places[name]
         value: object = import_module(f"{package}.{module}")
         if attribute != module:

@@ -115,24 +115,23 @@ def check(database: Database) -> None:
     """Refuse tables older than this code, or newer than it can live with."""
     rows = database.run("read_schema")
     if not rows:
-        message = f"schema {database.schema!r} has no migration applied: {MIGRATE}"
-        raise SchemaOutdated(message)
+        raise SchemaOutdated(
+            f"schema {database.schema!r} has no migration applied: {MIGRATE}"
+        )
     version, readable_from, name = rows[0]
     if version < FIRST:
         raise unreleased(database.schema, version, FIRST)
     if version < LATEST:
-        message = (
+        raise SchemaOutdated(
             f"schema {database.schema!r} is at step {version} ({name}), this"
             f" celery-pecker needs {LATEST}: {MIGRATE}"
         )
-        raise SchemaOutdated(message)
     if readable_from > LATEST:
-        message = (
+        raise Misconfigured(
             f"schema {database.schema!r} is at step {version} ({name}), which needs a"
             f" celery-pecker that knows step {readable_from}; this one knows {LATEST}:"
             " install the newer version"
         )
-        raise Misconfigured(message)
 
 
 def _exists(connection: psycopg.Connection, schema: str) -> bool:

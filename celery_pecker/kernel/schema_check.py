@@ -33,37 +33,35 @@ def _look(database: Database, app: str) -> None:
         "read_server", migrations=render("{schema}.pecker_migrations", database.schema)
     )
     if server < OLDEST:
-        message = (
+        raise Misconfigured(
             f"pecker_dsn: {database.where} is PostgreSQL {server // 10_000};"
             " allowed are 14 and newer"
         )
-        raise Misconfigured(message)
     if standby:
-        message = f"{database.where} is a standby, which cannot be written to"
-        raise DatabaseUnavailable(message)
+        raise DatabaseUnavailable(
+            f"{database.where} is a standby, which cannot be written to"
+        )
     if isolation != "read committed":
-        message = (
+        raise Misconfigured(
             f"pecker_dsn: {database.where} has default_transaction_isolation"
             f" {isolation!r}; allowed is 'read committed', in which a lost race is an"
             " empty answer"
         )
-        raise Misconfigured(message)
     if not migrated:
-        message = (
+        raise SchemaOutdated(
             f"the tables of celery-pecker are not in schema {database.schema!r} of"
             f" {database.where} (pecker_schema): {MIGRATE}"
         )
-        raise SchemaOutdated(message)
     migrations.check(database)
     rows = database.run("own_schema", app=app)
     if not rows:
-        message = f"{database.where} did not answer which app owns the schema"
-        raise DatabaseUnavailable(message)
+        raise DatabaseUnavailable(
+            f"{database.where} did not answer which app owns the schema"
+        )
     [(owner,)] = rows
     if owner != app:
-        message = (
+        raise Misconfigured(
             f"pecker_schema {database.schema!r} of {database.where} belongs to app"
             f" {owner!r}, this app is {app!r}; give each app a schema of its own"
             " (pecker_schema), or set pecker_app if it is the same app renamed"
         )
-        raise Misconfigured(message)

@@ -185,15 +185,13 @@ class Settings(Declared):
         if main:
             values.setdefault("app", main)
         if not values.get("dsn"):
-            message = (
+            raise Misconfigured(
                 "pecker_dsn is not set: give it the connection string of a PostgreSQL"
                 " database, for instance 'postgresql://user@host/database'"
             )
-            raise Misconfigured(message)
         if "app" not in values:
-            message = (
+            raise Misconfigured(
                 "pecker_app is not set and the app has no name: write Celery('proj')"
                 " or set pecker_app = 'proj'; tables belong to one app, by its name"
             )
-            raise Misconfigured(message)
         return cls(**cls.checked(values))

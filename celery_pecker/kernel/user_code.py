@@ -40,8 +40,7 @@ def no_exit(what: str) -> Iterator[None]:
     try:
         yield
     except SystemExit as error:
-        message = f"{what} raised {error!r}"
-        raise Exited(message) from error
+        raise Exited(f"{what} raised {error!r}") from error
 
 
 def call(

@@ -74,8 +74,9 @@ class Observers(PerApp):
                 "outbox", outbox, "is what has send(signature, connection=…)"
             )
         if KNOWN in vars(self.app):
-            message = "the app has its Observers already: declare them all on these"
-            raise Misconfigured(message)
+            raise Misconfigured(
+                "the app has its Observers already: declare them all on these"
+            )
         vars(self.app)[KNOWN] = self
 
     def observer(  # noqa: PLR0913  # all options of a kind
@@ -113,10 +114,9 @@ class Observers(PerApp):
             kind = str(name or getattr(target, "__name__", ""))
             refusals.text("the name of a kind", kind)
             if kind in self.kinds:
-                message = (
+                raise Misconfigured(
                     f"observer {kind!r} is declared already; give it another name="
                 )
-                raise Misconfigured(message)
             runs = refusals.function(kind, target)
             made = Observer(
                 self,

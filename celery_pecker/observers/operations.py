@@ -88,28 +88,24 @@ def start_flow(schema: str, one: Start) -> Flow[int]:
     if weight is None:
         rows = yield Statement.of(schema, "list_observer_kinds")
         names = ", ".join(repr(known) for (known,) in rows)
-        message = (
+        raise ObserverRefused(
             f"kind {kind!r} is unknown: no host has declared it; known are"
             f" {names or 'none'}"
         )
-        raise ObserverRefused(message)
     if largest is not None and weight > largest:
-        message = (
+        raise ObserverRefused(
             f"observer {name!r} has the weight {weight}, and the largest host"
             f" a capacity of {largest}: allowed are 1 to {largest}"
         )
-        raise ObserverRefused(message)
     if not has_room:
-        message = (
+        raise NoCapacity(
             f"no host has room for observer {name!r} (weight {weight}); start"
             " it with full='wait', or add a host"
         )
-        raise NoCapacity(message)
-    message = (
+    raise NameTaken(
         f"an observer named {name!r} is there already; stop it first, or choose"
         " another name"
     )
-    raise NameTaken(message)
 
 
 def stop_flow(schema: str, name: str) -> Flow[Answer]:

@@ -63,11 +63,10 @@ def bound(
         call = inspect.signature(function).bind(None, *args, **kwargs)
     except TypeError as error:
         _, *allowed = inspect.signature(function).parameters.values()
-        message = (
+        raise ObserverRefused(
             f"the arguments of observer kind {kind!r} do not fit its function:"
             f" {error}; allowed is ({', '.join(map(str, allowed))})"
-        )
-        raise ObserverRefused(message) from None
+        ) from None
     result: dict[str, Any] = {}
     _lease, *given = call.arguments.items()
     for key, value in given:
@@ -92,24 +91,23 @@ def function(kind: str, target: object) -> Callable[..., Any]:
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
     )
     if not parameters or parameters[0].kind not in positional:
-        message = f"observer {kind!r} takes no argument; its first one is the lease"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"observer {kind!r} takes no argument; its first one is the lease"
+        )
     for one in parameters[1:]:
         if one.name in RESERVED:
-            message = (
+            raise Misconfigured(
                 f"observer {kind!r} has an argument {one.name!r}, which start() has for"
                 f" itself; not allowed are {', '.join(RESERVED)}"
             )
-            raise Misconfigured(message)
         if one.kind in {
             inspect.Parameter.VAR_POSITIONAL,
             inspect.Parameter.POSITIONAL_ONLY,
         }:
-            message = (
+            raise Misconfigured(
                 f"observer {kind!r} has the argument {one}; allowed are those that can"
                 " be given by name"
             )
-            raise Misconfigured(message)
     return target
 
 
@@ -179,15 +177,17 @@ def _json(what: str, value: object, most: int) -> str:
         result = json.dumps(value, allow_nan=False, separators=(",", ":"))
         back = json.loads(result)
     except (TypeError, ValueError, RecursionError) as error:
-        message = f"{what} cannot be written as JSON: {error}"
-        raise ObserverRefused(message) from None
+        raise ObserverRefused(f"{what} cannot be written as JSON: {error}") from None
     if "\\u0000" in result or not is_storable(result):
-        message = f"{what} has text that PostgreSQL cannot hold (NUL, or half a pair)"
-        raise ObserverRefused(message)
+        raise ObserverRefused(
+            f"{what} has text that PostgreSQL cannot hold (NUL, or half a pair)"
+        )
     if isinstance(value, Mapping) and {*back} != {*value}:
-        message = f"{what} has keys that are no text; allowed are those of JSON"
-        raise ObserverRefused(message)
+        raise ObserverRefused(
+            f"{what} has keys that are no text; allowed are those of JSON"
+        )
     if len(result.encode()) > most:
-        message = f"{what} has {len(result.encode())} bytes as JSON; allowed are {most}"
-        raise ObserverRefused(message)
+        raise ObserverRefused(
+            f"{what} has {len(result.encode())} bytes as JSON; allowed are {most}"
+        )
     return result

@@ -72,11 +72,10 @@ class Outbox(PerApp):
             Misconfigured.refuse("Outbox name", name, "is a non-empty string")
         known = vars(self.app).setdefault(KNOWN, {})
         if name in known:
-            message = (
+            raise Misconfigured(
                 f"the app has an outbox named {name!r} already; give another one a name"
                 " of its own, as in Outbox(app, dsn=…, name='eu')"
             )
-            raise Misconfigured(message)
         known[name] = self
         first = next(iter(known.values()))
         options.install(self.app)
@@ -202,11 +201,10 @@ class Outbox(PerApp):
                 "signature", signature, "is what task.s(…), chain, group and chord make"
             )
         if real(signature.app) is not self.app:
-            message = (
+            raise NotRecorded(
                 f"signature {signature!r} is of the app {signature.app!r}; allowed are"
                 f" those of {self.app!r}, whose outbox this is"
             )
-            raise NotRecorded(message)
         if key is not None:
             refusals.check_key(key)
         gathering = Gathering(

@@ -110,8 +110,7 @@ class Copies:
         try:
             body = dumps((args, kwargs, self.embed)).encode()
         except (TypeError, ValueError, EncodeError) as error:
-            message = f"an argument cannot be serialized: {error}"
-            raise NotRecorded(message) from error
+            raise NotRecorded(f"an argument cannot be serialized: {error}") from error
         quoted = f'"{task_id}"'
         values = (
             quoted,
@@ -228,11 +227,10 @@ def checked(task: Any, options: dict[str, Any]) -> Any:
         NotRecorded.refuse("task", task, "is a task of the app")
     for name in OF_ONE:
         if options.get(name) is not None:
-            message = (
+            raise NotRecorded(
                 f"{name} is {options[name]!r}, but there are many messages; allowed in"
                 " send"
             )
-            raise NotRecorded(message)
     return real(task)
 
 
@@ -247,11 +245,10 @@ def build(task: Any, rows: Iterable[Any], gather: Gather, limit: int) -> BulkBat
     """
     calls = [row_of(v, n) for n, v in enumerate(islice(rows, MOST_ROWS + 1), 1)]
     if len(calls) > MOST_ROWS:
-        message = (
+        raise NotRecorded(
             f"rows are more than {MOST_ROWS}; allowed are so many in one call: divide"
             " them"
         )
-        raise NotRecorded(message)
     batch = BulkBatch()
     template: Copies | None = None
     result_of: Callable[[str], Any] | None = None

@@ -64,8 +64,7 @@ def capturing() -> Iterator[list[Message]]:
         with deadline.detached(), denied_join_result():
             yield kept
     except EncodeError as error:
-        message = f"an argument cannot be serialized: {error}"
-        raise NotRecorded(message) from error
+        raise NotRecorded(f"an argument cannot be serialized: {error}") from error
     finally:
         _kept.reset(token)
 
@@ -110,8 +109,9 @@ class _Channel:
         properties = dict(properties or {})
         declare = properties.pop(_DECLARED, ())
         if kept is None:
-            text = "the producer of the outbox was used outside of the outbox"
-            raise NotRecorded(text)
+            raise NotRecorded(
+                "the producer of the outbox was used outside of the outbox"
+            )
         if not headers or "task" not in headers:
             return
         kept.append(
@@ -135,8 +135,9 @@ def _encoded(encode: Any, value: Any, field: str) -> Any:
     try:
         return encode(value)
     except (TypeError, ValueError) as error:
-        message = f"{field} of the message cannot be kept as JSON: {error}"
-        raise NotRecorded(message) from error
+        raise NotRecorded(
+            f"{field} of the message cannot be kept as JSON: {error}"
+        ) from error
 
 
 def _bytes(body: Any, encoding: str | None) -> bytes:
@@ -199,11 +200,10 @@ def leave(*, by: object) -> Sink:
             sink.over = True
             _blocks.set(blocks[:at] + blocks[at + 1 :])
             return sink
-    message = (
+    raise NotRecorded(
         "a block of the outbox ends in another context than it was begun in: begin and"
         " end it in the same thread and the same task of asyncio"
     )
-    raise NotRecorded(message)
 
 
 @contextmanager
@@ -247,12 +247,11 @@ def _inner(sinks: Iterable[Sink]) -> Sink | None:
     """
     sink = next(reversed([*sinks]), None)
     if sink is not None and sink.over:
-        message = (
+        raise NotRecorded(
             "the block of the outbox in whose context this is sent has ended: wait"
             " inside of it for the tasks of asyncio and the threads that it starts, or"
             " start them outside"
         )
-        raise NotRecorded(message)
     return sink
 
 
@@ -299,8 +298,9 @@ def install(app: Any, sink_of: Callable[[], Sink]) -> None:
         with capturing() as kept:
             result = send(name, args, kwargs, **options)
         if len(kept) != 1:
-            text = f"task {name!r} built {len(kept)} messages instead of one"
-            raise NotRecorded(text)
+            raise NotRecorded(
+                f"task {name!r} built {len(kept)} messages instead of one"
+            )
         message = kept[0]._replace(delay=delay)
         refusals.check(message, sink.limit)
         chosen = sink.mode if sink.mode is not None else mode
@@ -377,9 +377,8 @@ def _bypasses_outbox(app: Any, options: Mapping[str, Any]) -> bool:
 
 def _refuse_key(options: dict[str, Any]) -> None:
     if options.get("dedupe_key") is not None:
-        message = (
+        raise NotRecorded(
             f"dedupe_key is {options['dedupe_key']!r}, but this message goes straight"
             " to the broker; allowed for tasks with outbox= and inside of an outbox"
         )
-        raise NotRecorded(message)
     options.pop("dedupe_key", None)

@@ -45,8 +45,9 @@ class Which:
         """Refuse what would be all rows by an oversight."""
         narrow = (self.ids, self.tasks, self.parked, self.attempts_from or None)
         if not self.all_rows and all(one is None for one in narrow):
-            message = "no rows are named: give ids, tasks, parked or attempts_from"
-            raise Misconfigured(message)
+            raise Misconfigured(
+                "no rows are named: give ids, tasks, parked or attempts_from"
+            )
 
     @property
     def params(self) -> dict[str, Any]:
@@ -88,8 +89,7 @@ def reschedule(
 
     """
     if at is None and delay is None and attempt is None and not ended:
-        message = "nothing to change: give at, delay, attempt or ended"
-        raise Misconfigured(message)
+        raise Misconfigured("nothing to change: give at, delay, attempt or ended")
     _check_due(at, delay)
     if attempt is not None and not 0 <= attempt <= MAX_ATTEMPT:
         Misconfigured.refuse("attempt", attempt, f"is 0 to {MAX_ATTEMPT}")
@@ -168,8 +168,7 @@ def set_load(  # all of it is set
 
 def _check_due(at: datetime | None, delay: float | None) -> None:
     if at is not None and delay is not None:
-        message = "at and delay exclude each other"
-        raise Misconfigured(message)
+        raise Misconfigured("at and delay exclude each other")
     if at is not None and at.utcoffset() is None:
         Misconfigured.refuse("at", at, "is an instant with a time zone")
     if delay is not None and not 0 <= delay <= LONGEST_DELAY:

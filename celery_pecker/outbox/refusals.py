@@ -84,22 +84,20 @@ def check_keys(entries: Sequence[Entry]) -> None:
     """Refuse a dedupe_key where one call sends several messages."""
     keys = [entry.key for entry in entries if entry.key is not None]
     if keys and len(entries) > 1:
-        message = (
+        raise NotRecorded(
             f"dedupe_key {keys[0]!r} is of a signature that sends {len(entries)}"
             " messages; allowed is one"
         )
-        raise NotRecorded(message)
 
 
 def check_alone(key: object, group_id: object) -> None:
     """Refuse a dedupe_key in a group: it may be another's message that is its part."""
     if group_id is not None:
-        message = (
+        raise NotRecorded(
             f"dedupe_key {key!r} is of a message in a group or in the header of a"
             " chord, which would wait for ever for one that was not recorded; allowed"
             " are messages by themselves, and the first of a chain"
         )
-        raise NotRecorded(message)
 
 
 def check(message: Message, limit: int) -> None:
@@ -122,9 +120,8 @@ def check(message: Message, limit: int) -> None:
         NotRecorded.refuse("priority", priority, f"is 0 to {HIGHEST_PRIORITY}, or None")
     size = len(message.body) + len(message.headers) + len(message.properties)
     if size > limit:
-        text = (
+        raise MessageTooLarge(
             f"the message of {message.task!r} has {size} bytes;"
             f" pecker_outbox_message_bytes allows {limit}: hand over a reference to the"
             " data instead"
         )
-        raise MessageTooLarge(text)

@@ -43,12 +43,11 @@ class Joined:
         if self._adapter.in_transaction:
             self._begun = True
         elif self._begun:
-            message = (
+            raise NotRecorded(
                 "the transaction of this block of the outbox has ended, and none was"
                 " begun after it: end the block with the transaction, or begin"
                 " another one before you send"
             )
-            raise NotRecorded(message)
 
 
 @dataclass(eq=False)
@@ -118,11 +117,10 @@ class Keeping(hook.Sink):
                 cannot be written: the transaction has failed or ended.
         """
         if entry.key is not None:
-            message = (
+            raise NotRecorded(
                 f"dedupe_key {entry.key!r} inside of `async with using`; allowed is"
                 " asend(…, dedupe_key=…), which awaits which task it will be"
             )
-            raise NotRecorded(message)
         self._joined.check()
         self._kept.append((self.adapter.innermost(), entry))
         self._joined.check()  # that may have begun one
@@ -141,12 +139,11 @@ class Keeping(hook.Sink):
             self._joined.check()
             flow_in = self._taken(self.adapter.innermost())
             if self._kept:
-                message = (
+                raise NotRecorded(
                     f"{len(self._kept)} messages of this block were sent in another"
                     " transaction or savepoint than the one in which it ends: end"
                     " savepoints inside of the block in which they were begun"
                 )
-                raise NotRecorded(message)
             if flow_in is not None:
                 await self.adapter.drive(flow_in)
         finally:

@@ -93,17 +93,15 @@ class Recorder:
     def _judge(self, row: Sequence[object]) -> None:
         there, may_insert = row
         if not there:
-            message = (
+            raise SchemaOutdated(
                 f"schema {self._schema!r} of the connection's database has no table"
                 f" pecker_outbox: {MIGRATE}"
             )
-            raise SchemaOutdated(message)
         if not may_insert:
-            message = (
+            raise Misconfigured(
                 "the role of the connection may not insert into pecker_outbox of schema"
                 f" {self._schema!r}; it needs select, insert and update on it"
             )
-            raise Misconfigured(message)
 
 
 def _params(entry: Entry) -> dict[str, object]:

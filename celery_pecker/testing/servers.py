@@ -86,8 +86,7 @@ def free_port() -> int:
             except OSError:
                 continue
             return port
-    text = f"no free port from {PORTS.start} to {PORTS.stop - 1} on {HOST}"
-    raise ServerFailed(text)
+    raise ServerFailed(f"no free port from {PORTS.start} to {PORTS.stop - 1} on {HOST}")
 
 
 class EmbeddedServer:
@@ -143,8 +142,9 @@ class EmbeddedServer:
     def directory(self) -> Path:
         """Where the server keeps its data and its log; gone after `close()`."""
         if self._directory is None:
-            text = f"{self.name} on port {self.port} was not started or is closed"
-            raise ServerFailed(text)
+            raise ServerFailed(
+                f"{self.name} on port {self.port} was not started or is closed"
+            )
         return self._directory
 
     @property
@@ -162,8 +162,7 @@ class EmbeddedServer:
     def pid(self) -> int:
         """The process id of the life that runs now."""
         if self._process is None or self._process.poll() is not None:
-            text = f"{self.name} on port {self.port} is not running"
-            raise ServerFailed(text)
+            raise ServerFailed(f"{self.name} on port {self.port} is not running")
         return self._process.pid
 
     def start(self) -> Self:

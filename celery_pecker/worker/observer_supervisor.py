@@ -14,11 +14,10 @@ class ObserverSupervisor:
     def __init__(self, worker: Any) -> None:
         observers = observers_of(worker.app)
         if observers is None:
-            message = (
+            raise Misconfigured(
                 "pecker_worker has 'observers', and the app has none: make them with"
                 " Observers(app)"
             )
-            raise Misconfigured(message)
         self._hosts = Supervisor(observers, name=worker.hostname)
         self.start = self._hosts.start
         self.leave = self._hosts.stop

@@ -40,8 +40,9 @@ def signature_of(app: Celery, stored: Mapping[str, Any]) -> Signature:
     """Return a signature of a job; raise where its task is not known here."""
     signature = Signature.from_dict({**stored}, app=app)
     if signature.task not in app.tasks:
-        message = f"this worker knows no task {signature.task!r}, which sharded() names"
-        raise ProcessorNotRegistered(message)
+        raise ProcessorNotRegistered(
+            f"this worker knows no task {signature.task!r}, which sharded() names"
+        )
     return signature
 
 
@@ -74,8 +75,9 @@ class Calls:
         if isinstance(error, Retry):
             self._retry(error, args)
         elif isinstance(error, Reject):
-            message = f"{self._task.name} raised Reject: there is no message to reject"
-            raise ShardingError(message) from error
+            raise ShardingError(
+                f"{self._task.name} raised Reject: there is no message to reject"
+            ) from error
         elif not isinstance(error, Ignore):
             raise error
 
@@ -86,11 +88,10 @@ class Calls:
             args,
             plain,
         ):
-            message = (
+            raise ShardingError(
                 f"{self._task.name} called self.retry() with other arguments: an item"
                 " of sharded() is retried as it is"
             )
-            raise ShardingError(message)
         self._shard.retry(asked.exc or asked, _seconds(asked.when))
 
     def _request(self, own: str) -> dict[str, Any]:
@@ -122,11 +123,10 @@ def _watch_replace(task: Any) -> None:
 
     def on_replace(sig: Signature) -> Any:
         if task.request.get(ITEM):
-            message = (
+            raise ShardingError(
                 f"{task.name} called self.replace(): an item of sharded() cannot be"
                 " replaced; return what is to be done, as items of a job that follows"
             )
-            raise ShardingError(message)
         return celerys(sig)
 
     task.on_replace = on_replace

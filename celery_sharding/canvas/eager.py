@@ -116,11 +116,10 @@ class ItemOutcomes:
         failed = counts["failed"] + self.whole
         if allowed is not None and failed > allowed:
             first = next(iter(self.failures.values()))
-            message = (
+            raise TooManyFailed(
                 f"{failed} of {counts['total']} items failed, more than {allowed}; the"
                 f" first: {first.type}: {first.message}"
             )
-            raise TooManyFailed(message)
 
     def counts(self) -> dict[str, Any]:
         """Return what a job without Post returns."""
@@ -205,11 +204,10 @@ class EagerShardedResult(EagerResult):  # type: ignore[type-arg]  # generic sinc
         return self.outcomes.results()
 
     def _over(self, *_: object, **__: object) -> NoReturn:
-        message = (
+        raise WrongStage(
             f"the job {self.id} ran in the caller: it has ended, and nothing of it is"
             " stored"
         )
-        raise WrongStage(message)
 
     pause = resume = cancel = retry_failed = rerun = set = shards = _over
 
@@ -331,11 +329,10 @@ class _Eager:
             outcomes.take(record, writer.steps)
             rest += outcomes.retry_shards(record, writer.steps)
             if stop is Stop.OVER:
-                message = (
+                raise JobDeadlineExceeded(
                     f"the job took longer than its deadline of"
                     f" {self._options.deadline} s"
                 )
-                raise JobDeadlineExceeded(message)
             self._notify()
 
     def _notify(self) -> None:

@@ -128,8 +128,9 @@ def _text(part: list[Any], *, first: int) -> str:
         encode_items(
             part, range(first, first + len(part))
         )  # raises, and names the item
-        message = f"items from {first} on cannot be written as JSON: {error}"
-        raise ItemNotSerializable(message) from error
+        raise ItemNotSerializable(
+            f"items from {first} on cannot be written as JSON: {error}"
+        ) from error
 
 
 def _too_large(size: int, limit: float, least: str = "") -> str:
@@ -190,11 +191,10 @@ def sources_of(app: Celery, task: str, apart: Any) -> Any:
         return apart or ()
     if at(app, role="caller").submissions.is_listed(_ref(task, apart)):
         return apart
-    message = (
+    raise Misconfigured(
         f"a message of {task} has a Source that the ledger does not list: code that"
         " makes a call lists its Sources in pecker_inputs"
     )
-    raise Misconfigured(message)
 
 
 def joined(

@@ -138,8 +138,7 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
         pause = threading.Event()
         while self.progress.stage is not Stage.ENDED:
             if monotonic() >= over:
-                message = f"{self.id} did not end again within {timeout} s"
-                raise TimeoutError(message)
+                raise TimeoutError(f"{self.id} did not end again within {timeout} s")
             pause.wait(GLANCE)
 
     def _settle(self) -> None:

@@ -56,21 +56,18 @@ def check(
         try:
             signature_of(processor.pre_process).bind(None, *args, **kwargs)
         except TypeError as error:
-            message = f"pre_process of {processor.name}: {error}"
-            raise TypeError(message) from error
+            raise TypeError(f"pre_process of {processor.name}: {error}") from error
     elif not args:
-        message = (
+        raise Misconfigured(
             f"{processor.name} has no pre_process: its items are to be passed as the"
             " first argument"
         )
-        raise Misconfigured(message)
     elif len(args) > 1 and (processor.key is None or processor.calls is not nothing):
-        message = (
+        raise Misconfigured(
             f"{processor.name} takes its items as the one positional argument, not"
             f" {len(args)} of them: pass others by name (shard.job.kwargs). In a chain"
             " items of its own need .si(…): what the step before returned comes first"
         )
-        raise Misconfigured(message)
     else:
         inline.check(args[0])
 
@@ -86,18 +83,18 @@ def key_of(
         try:
             value: object = key.format(*args, **kwargs)
         except (LookupError, AttributeError, ValueError) as error:
-            message = f"key {key!r} of {processor.name} does not fit this call: {error}"
-            raise Misconfigured(message) from error
+            raise Misconfigured(
+                f"key {key!r} of {processor.name} does not fit this call: {error}"
+            ) from error
     else:
         value = key(*args, **kwargs)
     if value is None:
         return None
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_KEY:
-        message = (
+        raise Misconfigured(
             f"the key of a call of {processor.name} must be text of 1 to {LONGEST_KEY}"
             f" characters, not {value!r:.80}"
         )
-        raise Misconfigured(message)
     return value
 
 

@@ -33,33 +33,30 @@ def check_task(signature: Mapping[str, Any]) -> None:
     """Refuse what is no task: each item of it would fail."""
     kind = signature.get("subtask_type")
     if kind in CANVASES:
-        message = (
+        raise Misconfigured(
             f"sharded() calls one task, with items or with their results, and cannot"
             f" wait for a {kind}: let a task call it, or give the chain a job as a part"
         )
-        raise Misconfigured(message)
 
 
 def refuse_options(signature: Signature) -> None:
     """Refuse options of the called signature that cannot hold for an item."""
     for name in signature.options:
         if name not in OF_THE_JOB and name not in LIMITS:
-            message = (
+            raise Misconfigured(
                 f"{signature.task}: the option {name!r} cannot hold for an item of"
                 f" sharded(); allowed are {', '.join((*OF_THE_JOB, *LIMITS))}; set"
                 " others on the signature that sharded() returns"
             )
-            raise Misconfigured(message)
 
 
 def refuse_post_options(post: Signature) -> None:
     """Refuse options of what is called with the results: it runs in the job."""
     for name in post.options:
-        message = (
+        raise Misconfigured(
             f"post={post.task}: it runs where the job does, and its option {name!r}"
             " cannot hold; give it none, or let it be the next step of a chain"
         )
-        raise Misconfigured(message)
 
 
 def refuse_arguments(task: Any, signature: Signature) -> None:
@@ -71,19 +68,19 @@ def refuse_arguments(task: Any, signature: Signature) -> None:
     try:
         header(*first, *signature.args, **signature.kwargs)
     except TypeError as error:
-        message = f"sharded() calls {signature.task} with an item first: {error}"
-        raise TypeError(message) from error
+        raise TypeError(
+            f"sharded() calls {signature.task} with an item first: {error}"
+        ) from error
 
 
 def refuse_rate_limit(task: Any) -> None:
     """Refuse a task with a rate limit: it is of messages, and items are none."""
     if task.rate_limit:
-        message = (
+        raise Misconfigured(
             f"{task.name} has rate_limit={task.rate_limit!r}, which workers hold for"
             " messages: sharded() cannot hold it for items. Call it from a sharded"
             " task of your own, with gate= or concurrency="
         )
-        raise Misconfigured(message)
 
 
 def carried(
@@ -228,10 +225,9 @@ def sharded(
     then = None if post is None else _as_signature(post)
     app = target.app
     if EACH not in app.tasks:
-        message = (
+        raise Misconfigured(
             "sharded() needs Sharding(app) first: it registers the tasks behind it"
         )
-        raise Misconfigured(message)
     refuse_options(target)
     called = app.tasks.get(str(target.task))
     if called is not None:
@@ -262,8 +258,9 @@ def _as_signature(candidate: Any) -> Signature:
     if isinstance(candidate, Task):
         candidate = candidate.s()
     if not isinstance(candidate, Mapping):
-        message = f"sharded() calls a task, or its signature, not {candidate!r:.80}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"sharded() calls a task, or its signature, not {candidate!r:.80}"
+        )
     made = (
         candidate
         if isinstance(candidate, Signature)

@@ -102,8 +102,9 @@ def of_call(app: Celery, task_id: str, options: Mapping[str, Any]) -> dict[str, 
     try:
         plain: dict[str, Any] = json.loads(dumps(fields))
     except REFUSALS as error:
-        message = f"what a sharded job is called with must be JSON, links too: {error}"
-        raise ItemNotSerializable(message) from error
+        raise ItemNotSerializable(
+            f"what a sharded job is called with must be JSON, links too: {error}"
+        ) from error
     return plain
 
 
@@ -309,9 +310,11 @@ class ShardedTask(Called):
                 app, self.processor, request, worker=worker, begin=begin
             )
         except DatabaseUnavailable as error:
-            headers = stages.headers_of(request.headers or {}, error)
             raise self.retry(
-                exc=error, countdown=LATER, throw=False, headers=headers
+                exc=error,
+                countdown=LATER,
+                throw=False,
+                headers=stages.headers_of(request.headers or {}, error),
             ) from error
 
     def _arrived_unknown(

@@ -78,11 +78,10 @@ class Repository:
                 yield
         except errors.IdleInTransactionSessionTimeout as error:
             self.database.close()
-            message = (
+            raise DatabaseUnavailable(
                 f"a transaction was idle for {idle:g} s:"
                 " the server undid it, and nothing was written"
-            )
-            raise DatabaseUnavailable(message) from error
+            ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

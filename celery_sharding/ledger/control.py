@@ -68,8 +68,7 @@ class Reopening(Repository):
             absent = [str(one) for one in shards if one not in origin_of]
             if absent or not origin_of:
                 which = ", ".join(absent) or "(none was named)"
-                message = f"the job {task_id} has no shard {which}"
-                raise InstanceNotFound(message)
+                raise InstanceNotFound(f"the job {task_id} has no shard {which}")
             origins = sorted({*origin_of.values()})
             Tickets(self.database).end_all_holds(job)
             self._restart(job, origins)
@@ -119,8 +118,9 @@ class Reopening(Repository):
         try:
             row = self._run_one("reopen_job", task_id=task_id)
         except psycopg.errors.UniqueViolation as error:
-            message = f"another job with the key of {task_id} runs: it has to end first"
-            raise WrongStage(message) from error
+            raise WrongStage(
+                f"another job with the key of {task_id} runs: it has to end first"
+            ) from error
         if row is None:
             raise self._refusal(task_id, "rerun", (Stage.ENDED,))
         job, outcome, planned, options = row
@@ -227,8 +227,9 @@ class Control(Reopening):
             )
             if changed:
                 return int(job)
-        message = f"the options of {task_id} are being changed by others: ask again"
-        raise WrongStage(message)
+        raise WrongStage(
+            f"the options of {task_id} are being changed by others: ask again"
+        )
 
     def _paused(self, task_id: str, *, paused: bool) -> int:
         row = self._run_one("pause_job", task_id=task_id, paused=paused, stages=STAGES)
@@ -246,10 +247,10 @@ def _changed(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
             after["on_error"] = {**after["on_error"], POLICY: value}
         elif name == POLICY:
             kind = after["on_error"]["kind"]
-            message = f"a job with on_error of kind {kind} has no max_failed"
-            raise Misconfigured(message)
+            raise Misconfigured(f"a job with on_error of kind {kind} has no max_failed")
         else:
             allowed = ", ".join([*LIVE, POLICY])
-            message = f"{name} cannot be changed while a job runs; {allowed} can"
-            raise Misconfigured(message)
+            raise Misconfigured(
+                f"{name} cannot be changed while a job runs; {allowed} can"
+            )
     return after

@@ -115,8 +115,7 @@ class Reading(Errors):
         """Return a job; raise JobNotFound."""
         rows = self.jobs(task_id=task_id, most=1) if _is_text(task_id) else []
         if not rows:
-            message = f"no sharded job has the task id {task_id!r}"
-            raise JobNotFound(message)
+            raise JobNotFound(f"no sharded job has the task id {task_id!r}")
         return rows[0]
 
     def jobs(self, *, most: int = 50, **asked: object) -> list[JobRow]:
@@ -156,8 +155,7 @@ class Reading(Errors):
         """Return one shard; raise InstanceNotFound."""
         rows = self._shards(job, shard=number, most=1)
         if not rows:
-            message = f"the job has no shard {number}"
-            raise InstanceNotFound(message)
+            raise InstanceNotFound(f"the job has no shard {number}")
         return rows[0]
 
     def stragglers(self, job: int, *, most: int = 20) -> list[ShardRow]:

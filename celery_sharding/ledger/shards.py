@@ -25,8 +25,7 @@ def columns(steps: Sequence[Step]) -> dict[str, object]:
     """Return the parameters of `write_steps`; each shard has one step."""
     shards = [step.shard for step in steps]
     if len({*shards}) < len(shards):
-        message = f"a write has one step for each shard, not {sorted(shards)}"
-        raise ValueError(message)
+        raise ValueError(f"a write has one step for each shard, not {sorted(shards)}")
     return {
         "shards": shards,
         "cursors": [step.cursor for step in steps],
@@ -205,8 +204,7 @@ class Shards(Repository):
             except psycopg.errors.UniqueViolation:
                 continue  # nothing was written: by now the other's shards are seen
             return reply or HoldReply(held=False)
-        message = (
+        raise DatabaseUnavailable(
             f"job {hold.job}: numbers for the shards of items that are tried again were"
             f" dealt by others {ROUNDS} times; nothing was written"
         )
-        raise DatabaseUnavailable(message)

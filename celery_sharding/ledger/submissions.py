@@ -131,11 +131,10 @@ class Submissions(Repository):
         try:
             return self._answered(row, new.options.deadline, follow=follow)
         except psycopg.DataError as error:
-            message = (
+            raise ItemNotSerializable(
                 f"the call of {new.task} cannot be stored: its key and what Celery is"
                 f" to go on with must be text for PostgreSQL: {error}"
-            )
-            raise ItemNotSerializable(message) from error
+            ) from error
 
     def _answered(
         self, row: dict[str, Any], deadline: float | None, *, follow: bool

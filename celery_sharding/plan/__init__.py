@@ -37,8 +37,9 @@ def assign(
     numbers = range(shards) if isinstance(shards, int) else shards
     if not executors:
         if numbers:
-            message = f"{len(numbers)} shards are to be dealt, and no worker is alive"
-            raise NoExecutor(message)
+            raise NoExecutor(
+                f"{len(numbers)} shards are to be dealt, and no worker is alive"
+            )
         return {}
     each, over = divmod(len(numbers), len(executors))
     upward = len(numbers) % 2 == 1
@@ -113,11 +114,10 @@ def _cut(
     hashed = options.cut is Cut.HASH
     if isinstance(data, Source):
         if hashed:
-            message = (
+            raise Misconfigured(
                 f"cut='hash' needs the items themselves: {data!r} is cut where it is,"
                 f" into neighbours; use cut='contiguous'"
             )
-            raise Misconfigured(message)
         for part, count in data.parts(measure, conf):
             if count != 0:
                 some = measure.most if count is None else count

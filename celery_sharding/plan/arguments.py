@@ -57,11 +57,10 @@ def join(
         inside = place in named if isinstance(place, str) else -len(plain) <= place < 0
         values: Any = named if isinstance(place, str) else plain
         if not inside or not _is_name(values[place]):
-            message = (
+            raise Misconfigured(
                 f"the header {HEADER} has a Source for argument {place!r}, where the"
                 " call has none"
             )
-            raise Misconfigured(message)
         values[place] = from_stored(document)
     return tuple(plain), named
 
@@ -70,11 +69,10 @@ def check(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Refuse names of Sources without the Sources: their header was lost."""
     for value in (*args, *kwargs.values()):
         if _is_name(value):
-            message = (
+            raise Misconfigured(
                 f"{value[NAMED]} stood in this call, and its header {HEADER} is lost:"
                 " headers that are set later must keep those that are there"
             )
-            raise Misconfigured(message)
 
 
 def _name(value: object) -> dict[str, str]:

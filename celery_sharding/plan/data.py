@@ -94,12 +94,11 @@ def _check_rows(lists: list[Any]) -> None:
         return
     what = f"{len(lists)} lists of {width} cells each"
     if any(len({_kind(cell) for cell in row}) > 1 for row in lists):
-        message = (
+        raise Misconfigured(
             f"{what} look like rows of a table, such as {lists[0]!r:.80}: use"
             f" layers.flat(rows) if each is an item, or layers.Layers(lists) if each is"
             f" a layer of items"
         )
-        raise Misconfigured(message)
     if len(lists) > width:
         logger.warning(
             "sharding: %s were taken for layers; layers.flat(rows) makes them items",
@@ -133,27 +132,25 @@ def _kind(cell: object) -> str:
 def _lists(layers: Any) -> Iterator[list[Any]]:
     """Yield layers that came as JSON; raise Misconfigured where one is no list."""
     if not isinstance(layers, list) or not all(isinstance(one, list) for one in layers):
-        message = (
+        raise Misconfigured(
             f"layers that come as JSON must be lists of items; {ALLOWED}. A Source is"
             " given in the call, or made by PreProcess: it is never read from data"
         )
-        raise Misconfigured(message)
     yield from layers
 
 
 def _iterated(data: object) -> Layer:
     if data is None:
-        message = (
+        raise Misconfigured(
             "a job needs items, and None was passed or returned by its PreProcess (an"
             f" empty list means that there are none); {ALLOWED}"
         )
-        raise Misconfigured(message)
     if isinstance(data, AbstractSet):
-        message = f"a set has no order that lasts: sort it; {ALLOWED}"
-        raise Misconfigured(message)
+        raise Misconfigured(f"a set has no order that lasts: sort it; {ALLOWED}")
     if isinstance(data, (str, bytes, bytearray, Mapping)) or not isinstance(
         data, Iterable
     ):
-        message = f"{type(data).__name__} is not what a job has items in; {ALLOWED}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"{type(data).__name__} is not what a job has items in; {ALLOWED}"
+        )
     return [*data] if isinstance(data, tuple) else iter(data)

@@ -36,11 +36,13 @@ class KeyRange(Source):
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if isinstance(value, bool) or not isinstance(value, int):
-                message = f"KeyRange: {name} must be a whole number, not {value!r}"
-                raise Misconfigured(message)
+                raise Misconfigured(
+                    f"KeyRange: {name} must be a whole number, not {value!r}"
+                )
         if self.last < self.first - 1:
-            message = f"KeyRange: last ({self.last}) is before first ({self.first})"
-            raise Misconfigured(message)
+            raise Misconfigured(
+                f"KeyRange: last ({self.last}) is before first ({self.first})"
+            )
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -81,13 +83,13 @@ def register(kind: Kind) -> Kind:
     """Return the class, known by its kind from now on; raise where that is taken."""
     name = getattr(kind, "kind", None)
     if not isinstance(name, str) or not name:
-        message = f"{kind.__qualname__}.kind must be a name, not {name!r}"
-        raise Misconfigured(message)
+        raise Misconfigured(f"{kind.__qualname__}.kind must be a name, not {name!r}")
     known = _KINDS.setdefault(name, kind)
     # A module that is loaded anew brings the same class again.
     if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
-        message = f"sources of kind {name!r} are {known.__qualname__} already"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"sources of kind {name!r} are {known.__qualname__} already"
+        )
     _KINDS[name] = kind
     return kind
 
@@ -112,11 +114,10 @@ def from_json(document: Mapping[str, Any]) -> Source:
     kind = _KINDS.get(name)
     if kind is None:
         known = ", ".join(sorted(_KINDS))
-        message = (
+        raise Misconfigured(
             f"this process knows no source of kind {name!r}, only {known}; import the"
             f" module that registers it"
         )
-        raise Misconfigured(message)
     return kind.from_json(arguments)
 
 

@@ -134,12 +134,14 @@ class File(Source):
     def __post_init__(self) -> None:
         if self.format not in get_args(Format):
             allowed = ", ".join(get_args(Format))
-            message = f"File: format must be one of {allowed}, not {self.format!r}"
-            raise Misconfigured(message)
+            raise Misconfigured(
+                f"File: format must be one of {allowed}, not {self.format!r}"
+            )
         _check_encoding(self.encoding)
         if len(self.delimiter) != 1:
-            message = f"File: delimiter must be one character, not {self.delimiter!r}"
-            raise Misconfigured(message)
+            raise Misconfigured(
+                f"File: delimiter must be one character, not {self.delimiter!r}"
+            )
         self.path = os.fspath(self.path)
 
     def __repr__(self) -> str:
@@ -172,11 +174,10 @@ class File(Source):
         with self._open() as file:
             size = os.fstat(file.fileno()).st_size
             if size < part["end"]:
-                message = (
+                raise ShardingError(
                     f"{self!r} has {size} bytes, and had {part['end']} or more when the"
                     f" job was planned"
                 )
-                raise ShardingError(message)
             _, item = self._begin(file)
             file.seek(part["start"])
             for _, record in islice(self._records(file), part["count"]):
@@ -186,8 +187,9 @@ class File(Source):
         try:
             return open(self.path, "rb")  # noqa: PTH123  # a text or a path
         except OSError as error:
-            message = f"{self!r} cannot be read here: {error.strerror}"
-            raise ShardingError(message) from error
+            raise ShardingError(
+                f"{self!r} cannot be read here: {error.strerror}"
+            ) from error
 
     def _begin(self, file: IO[bytes]) -> tuple[int, Callable[[Any], Any]]:
         """Return where the first item begins, and what makes items of records.
@@ -202,8 +204,9 @@ class File(Source):
             return start, converted(self.encoding, json.loads)
         length, header = next(self._records(file), (0, []))
         if isinstance(header, Unreadable):
-            message = f"{self!r} has no header that can be read: {header.reason}"
-            raise ShardingError(message)
+            raise ShardingError(
+                f"{self!r} has no header that can be read: {header.reason}"
+            )
         start += length
         file.seek(start)
         return start, named(header)
@@ -221,8 +224,7 @@ def _check_encoding(encoding: str) -> None:
     except (LookupError, TypeError):
         plain = False
     if not plain:
-        message = (
+        raise Misconfigured(
             f"File: encoding must be one that contains ASCII, such as utf-8 or latin-1,"
             f" not {encoding!r}"
         )
-        raise Misconfigured(message)

@@ -55,11 +55,13 @@ def opened(
 
             yield ask
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        message = f"the database of {setting} gave no answer: {_text_of(error)}"
-        raise DatabaseUnavailable(message) from error
+        raise DatabaseUnavailable(
+            f"the database of {setting} gave no answer: {_text_of(error)}"
+        ) from error
     except psycopg.Error as error:
-        message = f"the database of {setting} refused the query: {_text_of(error)}"
-        raise Misconfigured(message) from error
+        raise Misconfigured(
+            f"the database of {setting} refused the query: {_text_of(error)}"
+        ) from error
 
 
 def _connected(
@@ -67,14 +69,16 @@ def _connected(
 ) -> BoundedConnection:
     dsn = conf.get(setting)
     if not isinstance(dsn, str) or not dsn:
-        message = f"Query: the app has no setting {setting} that says where rows are"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"Query: the app has no setting {setting} that says where rows are"
+        )
     try:
         parameters = conninfo.conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
         # libpq's own words quote what it could not read, and that may be a secret.
-        message = f"Query: the setting {setting} is no PostgreSQL connection string"
-        raise Misconfigured(message) from None
+        raise Misconfigured(
+            f"Query: the setting {setting} is no PostgreSQL connection string"
+        ) from None
     parameters.setdefault("application_name", "celery_sharding:query")
     return BoundedConnection.within(conninfo.make_conninfo("", **parameters), timeout)
 
@@ -166,11 +170,11 @@ class Query(Source):
         for name in ("statement", "key", "dsn"):
             value: str = getattr(self, name)
             if not value.strip():
-                message = f"Query: {name} must be a text, not {value!r}"
-                raise Misconfigured(message)
+                raise Misconfigured(f"Query: {name} must be a text, not {value!r}")
         if self.timeout <= 0:
-            message = f"Query: timeout must be above 0 seconds, not {self.timeout!r}"
-            raise Misconfigured(message)
+            raise Misconfigured(
+                f"Query: timeout must be above 0 seconds, not {self.timeout!r}"
+            )
         self.params = self.params and dict(self.params)
 
     def __repr__(self) -> str:
@@ -192,15 +196,15 @@ class Query(Source):
         with opened(conf, self.dsn, timeout=self.timeout) as ask:
             ((rows, keys),) = ask(self._wrapped(COUNT), self._params())
             if rows != keys:
-                message = f"{self!r}: {rows - keys} of {rows} rows have no key"
-                raise Misconfigured(message)
+                raise Misconfigured(
+                    f"{self!r}: {rows - keys} of {rows} rows have no key"
+                )
             counts = sizes.of(rows)
             starts = [*accumulate([1, *counts])][:-1]
             parts = ask(self._wrapped(PARTS), self._params(pecker_starts=starts))
         for *_, twice in parts:
             if twice is not None:
-                message = f"{self!r}: more than one row has the key {twice!r}"
-                raise DuplicateKey(message)
+                raise DuplicateKey(f"{self!r}: more than one row has the key {twice!r}")
         for first, last, keys, count, _ in parts:
             part = {"first": first, "last": last, "count": count, KEYS: keys}
             yield part, count
@@ -219,12 +223,11 @@ class Query(Source):
             return
         # Planned by an older version, which stored no keys.
         if len(rows) != part["count"]:
-            message = (
+            raise ShardingError(
                 f"{self!r} has {len(rows)} rows from {first!r} to {last!r}, and had"
                 f" {part['count']} when the job was planned: it must not ask for what"
                 f" the job, or another client, changes meanwhile"
             )
-            raise ShardingError(message)
         yield from map(_item, rows)
 
     def _listed(self, key: str, row: dict[str, Any], *others: Any) -> Any:

@@ -87,8 +87,9 @@ class Interruption:
     def check(self) -> None:
         """Raise DeadlineExceeded if the code is to end."""
         if self.wanted:
-            message = "its job was decided, or its worker is to stop"
-            raise deadline.DeadlineExceeded(message)
+            raise deadline.DeadlineExceeded(
+                "its job was decided, or its worker is to stop"
+            )
 
     def each(self, data: Any) -> Any:
         """Return it; what may have no end is looked at between two of its items."""
@@ -227,11 +228,10 @@ class _Call:
             if scope is None or not scope.expired:
                 raise
             self.ledger.close()  # it may have been in the middle of a statement
-            message = (
+            raise JobDeadlineExceeded(
                 f"the job was to end within {turn.options.deadline:g} s of its"
                 " submission, and was not planned by then"
-            )
-            raise JobDeadlineExceeded(message) from error
+            ) from error
 
     def _owners(self) -> list[str]:
         """Return the workers that shards are dealt to: those that tickets can reach.
@@ -240,12 +240,11 @@ class _Call:
         """
         owners = [one.hostname for one in self._serving if one.direct_queue]
         if self._serving and not owners:
-            message = (
+            raise Misconfigured(
                 "placement='even' needs worker_direct=True: shards belong to workers,"
                 " and their tickets reach a worker by a queue of its own only; none of"
                 f" {', '.join(one.hostname for one in self._serving)} has one"
             )
-            raise Misconfigured(message)
         return owners
 
     def _data(self) -> Any:
@@ -257,11 +256,10 @@ class _Call:
             job = turn.as_job(args=tuple(args), kwargs=kwargs)
             return pre_process(job, *args, **kwargs)
         if not args:
-            message = (
+            raise Misconfigured(
                 f"{turn.task} has no pre_process: its items are to be passed as the"
                 " first argument"
             )
-            raise Misconfigured(message)
         return args[0]
 
 

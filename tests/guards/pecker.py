@@ -286,7 +286,7 @@ GUARDS = (
     ),
     Guard(
         "pecker: sys.exit of an entry's code ends no replica",
-        "        raise Exited(message) from error\n",
+        '        raise Exited(f"{what} raised {error!r}") from error\n',
         "        raise\n",
         "tests/contract/publisher/test_slow_lane.py",
         within="celery_pecker/kernel/user_code.py",

@@ -191,8 +191,9 @@ class Accounts:
             return self._accounts[database]
         except KeyError:
             allowed = ", ".join(repr(name) for name in sorted(self._accounts))
-            message = f"{database!r} is no database with a limit; there are {allowed}"
-            raise Misconfigured(message) from None
+            raise Misconfigured(
+                f"{database!r} is no database with a limit; there are {allowed}"
+            ) from None
 
     def _kind(self, target: Target, task: str) -> tuple[Account, Expected]:
         account = self._account(target.database)

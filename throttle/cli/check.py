@@ -57,11 +57,11 @@ def _parsed(option: str, text: str, kind: type) -> Any:
     try:
         value = jsons.loads(text)
     except ValueError as error:
-        message = f"{option} is no JSON: {error}"
-        raise click.BadParameter(message) from error
+        raise click.BadParameter(f"{option} is no JSON: {error}") from error
     if not isinstance(value, kind):
-        message = f"{option} must be a JSON {'list' if kind is list else 'object'}"
-        raise click.BadParameter(message)
+        raise click.BadParameter(
+            f"{option} must be a JSON {'list' if kind is list else 'object'}"
+        )
     return value
 
 
@@ -80,10 +80,9 @@ def _looked_at(what: str, look: Callable[[], Sequence[str]]) -> dict[str, Any]:
 
 def _limits(settings: Settings) -> Sequence[str]:
     if not settings.limits:
-        message = (
+        raise ThrottleError(
             "throttle_limits is not set: nothing is held; {'main': 5000} is a limit"
         )
-        raise ThrottleError(message)
     known = plural(len(settings.limits), "database")
     return (
         f"{known}, computed by the {settings.estimator} estimator",
@@ -142,14 +141,14 @@ def _task(
 ) -> Sequence[str]:
     known = app.tasks.get(name)
     if known is None:
-        message = f"this app has no task {name!r}"
-        raise ThrottleError(message)
+        raise ThrottleError(f"this app has no task {name!r}")
     route = Route(load(settings.route), settings.limits)
     option = getattr(known, "throttle", None)
     target = route.target(name, args, kwargs, {}, option=option)
     if route.failures:
-        message = f"the route fails for {name!r}, see above: such a task would pass"
-        raise ThrottleError(message)
+        raise ThrottleError(
+            f"the route fails for {name!r}, see above: such a task would pass"
+        )
     if target is None:
         return [f"{name} passes: neither its option nor the route names a database"]
     tenant = f", tenant {target.tenant!r}" if target.tenant else ""

@@ -62,8 +62,9 @@ class Context(CommandContext):
         """Return the name if it has a limit; a misspelt one would show nothing."""
         if database not in self.settings.limits:
             allowed = ", ".join(sorted(self.settings.limits)) or UNSET
-            message = f"{database!r} has no limit in throttle_limits; known: {allowed}"
-            raise click.ClickException(message)
+            raise click.ClickException(
+                f"{database!r} has no limit in throttle_limits; known: {allowed}"
+            )
         return database
 
 

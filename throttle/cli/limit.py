@@ -40,8 +40,7 @@ def limit(
     user's name, and ends by itself, also when this machine is gone.
     """
     if end == (operations is not None):
-        message = "say either OPERATIONS or --end"
-        raise click.UsageError(message)
+        raise click.UsageError("say either OPERATIONS or --end")
     limits = context.settings.limits[context.known(database)]
     who = who or f"{getpass.getuser()}@{socket.gethostname()}"
     message = adjust(context.store, limits, operations, seconds, who)

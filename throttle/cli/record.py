@@ -21,8 +21,7 @@ KINDS = (".svg", ".json")
 def known_kind(_ctx: click.Context, _option: click.Parameter, path: Path) -> Path:
     """Return the path; by its ending it is known what is to be written."""
     if path.suffix.lower() not in KINDS:
-        message = f"{path.name} must end in {' or '.join(KINDS)}"
-        raise click.BadParameter(message)
+        raise click.BadParameter(f"{path.name} must end in {' or '.join(KINDS)}")
     return path
 
 
@@ -64,8 +63,9 @@ def record(
     if database is not None:
         recordings = tuple(one for one in recordings if one.database == database)
     if not recordings:
-        message = "nothing was seen: no database has a limit, and none is counted"
-        raise click.ClickException(message)
+        raise click.ClickException(
+            "nothing was seen: no database has a limit, and none is counted"
+        )
     text = draw(recordings, title=title) if _is_chart(to) else written(recordings)
     try:
         to.write_text(text, encoding="utf-8")
@@ -90,8 +90,7 @@ def _drawn_before(source: Path) -> tuple[Recording, ...]:
     except (OSError, UnicodeError) as error:
         raise click.ClickException(str(error)) from error
     except Misconfigured as error:
-        message = f"{source}: {error}"
-        raise click.ClickException(message) from error
+        raise click.ClickException(f"{source}: {error}") from error
 
 
 def _recorded(

@@ -184,18 +184,16 @@ def asking(settings: Settings) -> ProcessExchange:
 def _check_same(ours: Settings, theirs: Settings) -> None:
     for name in ("redis_url", "service_url", "prefix"):
         if getattr(ours, name) != getattr(theirs, name):
-            message = (
+            raise Misconfigured(
                 f"this process reports already, by another throttle_{name}: one"
                 " process, one place to count"
             )
-            raise Misconfigured(message)
     more = [name for name in theirs.limits if name not in ours.limits]
     if more:
-        message = (
+        raise Misconfigured(
             f"this process reports already, by throttle_limits without {more[0]!r}:"
             " give all limits at the first place"
         )
-        raise Misconfigured(message)
 
 
 def _in_pool(ours: ProcessExchange) -> None:

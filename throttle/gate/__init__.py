@@ -118,17 +118,16 @@ class Gate:
     ) -> None:
         settings = settings_of(where)
         if not settings.enabled:
-            message = (
+            raise Misconfigured(
                 "a gate needs throttle_limits, what each database bears per second:"
                 " {'main': 5000}"
             )
-            raise Misconfigured(message)
         if cycle is not None and not cycle > 0:
-            message = f"a cycle must last longer than 0 seconds, not {cycle!r}"
-            raise Misconfigured(message)
+            raise Misconfigured(
+                f"a cycle must last longer than 0 seconds, not {cycle!r}"
+            )
         if dispatchers < 1:
-            message = f"dispatchers must be 1 or more, not {dispatchers!r}"
-            raise Misconfigured(message)
+            raise Misconfigured(f"dispatchers must be 1 or more, not {dispatchers!r}")
         self._estimator = settings.estimator
         self._lanes = {name: Lane(limit) for name, limit in settings.limits.items()}
         self._part = 1.0 / dispatchers

@@ -71,11 +71,10 @@ def _check(databases: Mapping[str, str] | None) -> None:
     known = list(connections)
     for alias in databases or {}:
         if alias not in known:
-            message = (
+            raise Misconfigured(
                 f"instrument.django: {alias!r} is no alias of DATABASES; allowed are"
                 f" {', '.join(known)}"
             )
-            raise Misconfigured(message)
 
 
 def _count(connection: Any, tally: Tally, *, timing: bool) -> None:

@@ -67,10 +67,9 @@ def _factory(name: str, tally: Tally, *, timing: bool) -> property:
 
     def to(self: Any, factory: Any) -> None:
         if not isinstance(factory, type):
-            message = (
+            raise Misconfigured(
                 f"{name} must be a class of cursors to be counted, not {factory!r}"
             )
-            raise Misconfigured(message)
         vars(self)[name] = counted_cursor(factory, tally, timing=timing)
 
     return property(of, to)
@@ -177,11 +176,10 @@ def install(target: Any, tally: Tally, *, timing: bool) -> Any:
         for connection in idle(target):
             count(connection, tally, timing=timing)
         return target
-    message = (
+    raise Misconfigured(
         f"instrument.psycopg({target!r}): allowed are a connection or a pool of psycopg"
         " 3, or a class of its connections or cursors"
     )
-    raise Misconfigured(message)
 
 
 def uninstall(target: Any) -> None:
@@ -193,8 +191,9 @@ def uninstall(target: Any) -> None:
         for connection in idle(target):
             leave(connection)
     else:
-        message = f"instrument.uninstall({target!r}): nothing was installed there"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"instrument.uninstall({target!r}): nothing was installed there"
+        )
 
 
 def is_pool(target: Any) -> bool:

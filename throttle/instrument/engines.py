@@ -50,8 +50,7 @@ def plain_engine(engine: Any) -> Engine:
     """Return the engine that does the work of an asynchronous one."""
     plain = getattr(engine, "sync_engine", engine)
     if not isinstance(plain, Engine):
-        message = f"instrument.sqlalchemy({engine!r}): allowed is an engine"
-        raise Misconfigured(message)
+        raise Misconfigured(f"instrument.sqlalchemy({engine!r}): allowed is an engine")
     return plain
 
 

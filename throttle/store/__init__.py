@@ -75,11 +75,11 @@ def adjust(
     factor = operations / limit.operations
     if not 0 < factor <= ADJUSTED:
         most = limit.operations * ADJUSTED
-        message = f"operations must be above 0 and at most {most:g}, not {operations!r}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"operations must be above 0 and at most {most:g}, not {operations!r}"
+        )
     if not 1 <= seconds <= LONGEST:
-        message = f"seconds must be 1 to {LONGEST}, not {seconds!r}"
-        raise Misconfigured(message)
+        raise Misconfigured(f"seconds must be 1 to {LONGEST}, not {seconds!r}")
     until = (now() + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S UTC")
     message = f"{operations:g} operations/s until {until}, set by {who[:LONGEST_NAME]}"
     store.adjust(limit.database, factor, message, seconds)

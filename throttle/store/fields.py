@@ -31,8 +31,7 @@ class Malformed(ThrottleError, ValueError):
 def wrong(field: str, allowed: str, value: object) -> NoReturn:
     """Return an error that names the field, and at most a line of its value."""
     shown = repr(value)
-    message = f"{field} must be {allowed}, not {shown[:80]}"
-    raise Malformed(message)
+    raise Malformed(f"{field} must be {allowed}, not {shown[:80]}")
 
 
 def document(body: bytes | str) -> Mapping[str, Any]:
@@ -40,8 +39,7 @@ def document(body: bytes | str) -> Mapping[str, Any]:
     try:
         parsed = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        message = f"the body is no JSON: {error}"
-        raise Malformed(message) from error
+        raise Malformed(f"the body is no JSON: {error}") from error
     return mapping("the body", parsed)
 
 

@@ -58,8 +58,7 @@ class Wire:
         """Let the next wait take what is left, or raise TimeoutError."""
         left = self._until - monotonic()
         if left <= 0:
-            message = "not in time"
-            raise TimeoutError(message)
+            raise TimeoutError("not in time")
         self._sock.settimeout(max(left, LEAST))
 
     def sendall(self, data: bytes) -> None:
@@ -130,24 +129,21 @@ class HttpStore:
         try:
             reply = self._ask("GET", "/v1/databases", timeout=AT_START)
         except TokenRefused as error:
-            message = (
+            raise Misconfigured(
                 "throttle_service_token is not the one that the service at"
                 f" {self.place} was started with"
-            )
-            raise Misconfigured(message) from error
+            ) from error
         except Malformed as error:
-            message = (
+            raise Misconfigured(
                 f"throttle_service_url {self.place} is no throttle service: {error}"
-            )
-            raise Misconfigured(message) from error
+            ) from error
         try:
             wire.views_in(reply)
         except Malformed as error:
-            message = (
+            raise Misconfigured(
                 f"throttle_service_url {self.place} speaks another version than this"
                 f" process: {error}"
-            )
-            raise Misconfigured(message) from error
+            ) from error
 
     def exchange(self, report: Report) -> ExchangeAnswer:
         """Count the report; return what is known of its databases."""
@@ -208,8 +204,9 @@ class HttpStore:
         try:
             yield
         except Malformed as error:
-            message = f"{self.place} answers what is no throttle service's: {error}"
-            raise StoreUnavailable(message) from error
+            raise StoreUnavailable(
+                f"{self.place} answers what is no throttle service's: {error}"
+            ) from error
 
     def _ask(
         self,
@@ -227,8 +224,7 @@ class HttpStore:
             self._turn, self._owner = threading.Lock(), os.getpid()
             self._drop()
         if not self._turn.acquire(timeout=seconds):
-            message = f"{self.place} is still busy with another question"
-            raise StoreUnavailable(message)
+            raise StoreUnavailable(f"{self.place} is still busy with another question")
         try:
             token = token or self.token
             question = partial(self._once, method, path, payload, seconds, token)
@@ -250,8 +246,9 @@ class HttpStore:
                 return question()
         except (OSError, HTTPException, ValueError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
-            message = f"the throttle service at {self.place} does not answer: {reason}"
-            raise StoreUnavailable(message) from error
+            raise StoreUnavailable(
+                f"the throttle service at {self.place} does not answer: {reason}"
+            ) from error
 
     def _once(
         self, method: str, path: str, payload: bytes | None, seconds: float, token: str
@@ -283,16 +280,17 @@ class HttpStore:
 
     def _read(self, status: int, body: bytes) -> Mapping[str, Any]:
         if status == UNAUTHORIZED:
-            message = f"the throttle service at {self.place} does not take the token"
-            raise TokenRefused(message)
+            raise TokenRefused(
+                f"the throttle service at {self.place} does not take the token"
+            )
         if status == OK:
             return document(body)
         why = _why(body)
         if why is None and status in {BAD, MISSING}:
-            message = f"it answers {status}"
-            raise Malformed(message)
-        message = f"the throttle service at {self.place} answers {status}: {why or ''}"
-        raise StoreUnavailable(message)
+            raise Malformed(f"it answers {status}")
+        raise StoreUnavailable(
+            f"the throttle service at {self.place} answers {status}: {why or ''}"
+        )
 
 
 def _check_port(url: str, place: str) -> None:
@@ -300,11 +298,10 @@ def _check_port(url: str, place: str) -> None:
         _ = urlsplit(url).port
     except ValueError:
         # The library quotes what follows a colon, which may be of a password.
-        message = (
+        raise Misconfigured(
             f"throttle_service_url {place!r} has no port that is a number from 0 to"
             " 65535; '/' in a password is written as %2F"
-        )
-        raise Misconfigured(message) from None
+        ) from None
 
 
 def _why(body: bytes) -> str | None:

@@ -69,8 +69,7 @@ class Signal:
         """Return what the server says of itself; raises Unanswered."""
         now = self._clock()
         if now < self._next_attempt:
-            message = f"{self.database.where} is asked later: it did not answer"
-            raise Unanswered(message)
+            raise Unanswered(f"{self.database.where} is asked later: it did not answer")
         try:
             [row] = self.database.read(Row, "signal")
         except PeckerError as error:
@@ -107,8 +106,9 @@ class Signal:
             return [Symptom(FAR, "no connection is free")]
         self._failures += 1
         self._next_attempt = self._clock() + min(2.0 ** (self._failures - 1), LONGEST)
-        message = f"{self.database.where} does not say how it is: {error}"
-        raise Unanswered(message) from error
+        raise Unanswered(
+            f"{self.database.where} does not say how it is: {error}"
+        ) from error
 
 
 def _symptom(name: str, value: float, threshold: float) -> Symptom:

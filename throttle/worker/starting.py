@@ -65,11 +65,10 @@ def check_tasks(tasks: Mapping[str, Any], settings: Settings) -> None:
         option = _option(task)
         if option is not None and route.read(option) is None:
             allowed = ", ".join(repr(one) for one in sorted(settings.limits))
-            message = (
+            raise Misconfigured(
                 f"task {name!r} has throttle={option!r}, which is no database in"
                 f" throttle_limits, nor a pair of one and a tenant; allowed: {allowed}"
             )
-            raise Misconfigured(message)
 
 
 def warn_of_namesakes() -> None:

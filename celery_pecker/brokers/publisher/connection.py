@@ -116,8 +116,9 @@ class BrokerConnection:
             BrokerUnavailable: it is; nothing was sent.
         """
         if self._trust.closed(self.clock.monotonic()):
-            msg = "too late: this process stood still between claim and send"
-            raise BrokerUnavailable(msg)
+            raise BrokerUnavailable(
+                "too late: this process stood still between claim and send"
+            )
 
     def declare(self, entities: Iterable[Any]) -> str | None:
         """Declare the entities as Celery does; return why the broker refused, or None.
@@ -151,8 +152,9 @@ class BrokerConnection:
         except self.broken_by as error:
             self.drop()
             refuses = self.transport.takes_no_writes(error)
-            msg = f"broker, while declaring queues: {error}"
-            raise (BrokerRefuses if refuses else BrokerUnavailable)(msg) from error
+            raise (BrokerRefuses if refuses else BrokerUnavailable)(
+                f"broker, while declaring queues: {error}"
+            ) from error
 
     def lane(self, path: str, *arguments: Any) -> Any:
         """Return a lane of the transport by its dotted path, kept for good."""

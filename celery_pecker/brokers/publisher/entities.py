@@ -36,15 +36,17 @@ def decode(text: str | None) -> list[Any]:
     try:
         return [] if text is None else [_entity(plain) for plain in json.loads(text)]
     except (TypeError, KeyError, AttributeError) as error:
-        message = f"declare is no list of queues and exchanges: {text!r}"
-        raise ValueError(message) from error
+        raise ValueError(
+            f"declare is no list of queues and exchanges: {text!r}"
+        ) from error
 
 
 def _plain(entity: Any) -> dict[str, Any]:
     kinds: tuple[Any, ...] = (Exchange, Queue)
     if not isinstance(entity, kinds):
-        message = f"declare has {entity!r}; allowed are kombu's Queue and Exchange"
-        raise TypeError(message)
+        raise TypeError(
+            f"declare has {entity!r}; allowed are kombu's Queue and Exchange"
+        )
     if not hasattr(entity, "queue_arguments"):
         return {"exchange": _exchange(entity)}
     fields = _different(entity, _QUEUE)

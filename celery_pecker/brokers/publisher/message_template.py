@@ -130,8 +130,9 @@ def with_places(
     for mark, place in places.items():
         octets = octets.replace(mark.replace(b"%", b"%%"), place)
     if any(text.encode() in octets for text in astuple(marks)):
-        msg = "a part of the message holds the task's id in a text of its own"
-        raise NoTemplate(msg)
+        raise NoTemplate(
+            "a part of the message holds the task's id in a text of its own"
+        )
     return octets
 
 
@@ -213,8 +214,7 @@ def build_template(
         why = user_code.shown(root)
         raise producer.failure or Unbuildable(why) from error
     if len(tape.kept) != 1:
-        msg = f"one run sends {len(tape.kept)} messages"
-        raise NoTemplate(msg)
+        raise NoTemplate(f"one run sends {len(tape.kept)} messages")
     ((message, target),) = tape.kept
     _set_placeholders(*_parts(message), marks)
     return MessageTemplate(
@@ -287,10 +287,8 @@ def _set_placeholders(
     }
     for field, value in expected.items():
         if headers.get(field) != value:
-            msg = f"header {field!r} is not written as protocol 2 does"
-            raise NoTemplate(msg)
+            raise NoTemplate(f"header {field!r} is not written as protocol 2 does")
     if properties.get("expiration") is None:
-        msg = "the message has no expiration"
-        raise NoTemplate(msg)
+        raise NoTemplate("the message has no expiration")
     headers["expires"] = marks.expires
     properties["expiration"] = marks.expiration

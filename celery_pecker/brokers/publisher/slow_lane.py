@@ -127,8 +127,9 @@ class SlowLane:
                 self._apply(entry, dispatch, producer, outcome, sent)
             confirms.wait(broker.timeout)
             if confirms.open:
-                msg = f"RabbitMQ did not confirm {len(confirms.open)} messages"
-                raise TimeoutError(msg)
+                raise TimeoutError(
+                    f"RabbitMQ did not confirm {len(confirms.open)} messages"
+                )
             self._suspects -= names
         except broker.refused_by as error:
             lost = confirms.open

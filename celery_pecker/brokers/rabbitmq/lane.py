@@ -191,17 +191,19 @@ class RabbitLane(FastLane):
             if isinstance(sending.broken, broker.refused_by):
                 # One of them closed the channel: the slow lane finds out which.
                 self._suspects |= {dispatch.name for _, dispatch in work} - done
-            msg = (
+            raise PublishUncertain(
                 f"RabbitMQ did not confirm {len(sending.lost)} messages:"
-                f" {sending.broken or 'timeout'}"
-            )
-            raise PublishUncertain(msg, done=done) from sending.broken
+                f" {sending.broken or 'timeout'}",
+                done=done,
+            ) from sending.broken
         if sending.refused:
             names = {dispatch.task_id: dispatch.name for _, dispatch in work}
-            why = "; ".join(
-                f"{names.get(i, i)}: {w}" for i, w in sending.refused.items()
+            raise PublishUncertain(
+                "; ".join(
+                    f"{names.get(i, i)}: {w}" for i, w in sending.refused.items()
+                ),
+                done=done,
             )
-            raise PublishUncertain(why, done=done)
 
 
 def send(broker: BrokerConnection, frames: Iterable[Frame]) -> Pushed[str]:
@@ -214,8 +216,7 @@ def send(broker: BrokerConnection, frames: Iterable[Frame]) -> Pushed[str]:
     """
     confirms = broker.confirms
     if confirms is None:
-        msg = "the connection to RabbitMQ is closed"
-        raise BrokerUnavailable(msg)
+        raise BrokerUnavailable("the connection to RabbitMQ is closed")
     confirms.begin_batch()
     started: set[str] = set()
     failure: BaseException | None = None

@@ -140,8 +140,9 @@ class RabbitMQ(Transport):
                 amqp.drain_events(timeout=0)
         self.reopen()
         if self.blocked:
-            msg = "RabbitMQ blocks publishers: an alarm of memory or disk is on"
-            raise BrokerUnavailable(msg)
+            raise BrokerUnavailable(
+                "RabbitMQ blocks publishers: an alarm of memory or disk is on"
+            )
 
     def ask(self) -> None:
         """Ask for what is answered and changes nothing: AMQP has no ping."""
@@ -160,8 +161,9 @@ class RabbitMQ(Transport):
             return str(error)
         except broker.broken_by as error:
             broker.drop()
-            msg = f"broker, while asking for exchanges: {error}"
-            raise BrokerUnavailable(msg) from error
+            raise BrokerUnavailable(
+                f"broker, while asking for exchanges: {error}"
+            ) from error
         return None
 
     def hang_up(self) -> None:

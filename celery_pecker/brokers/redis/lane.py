@@ -180,8 +180,7 @@ class RedisLane(FastLane):
         """Return the text that kombu would push, with a place for what differs."""
         channel, route = self._broker.channel, template.route
         if route.exchange and (kind := channel.typeof(route.exchange).type) != "direct":
-            msg = f"exchange {route.exchange!r} is of type {kind}"
-            raise NoTemplate(msg)
+            raise NoTemplate(f"exchange {route.exchange!r} is of type {kind}")
         return RedisMessage.of(template, channel)
 
     def check_message(self, message: RedisMessage, now: datetime) -> None:
@@ -205,8 +204,9 @@ class RedisLane(FastLane):
         if open_ is None:
             open_ = UncertainBatch.of(work, place=self._place())
         elif open_.place != self._place():
-            msg = f"tried at {open_.place}, which is not the broker any more"
-            raise PublishUncertain(msg)
+            raise PublishUncertain(
+                f"tried at {open_.place}, which is not the broker any more"
+            )
         done: set[str] = set()
         for number, chunk in open_.chunks(work):
             try:
@@ -218,8 +218,10 @@ class RedisLane(FastLane):
                 if fresh and not done:
                     raise LaneRefused(str(error)) from error
                 if spoiled:
-                    names = names_in((dispatch for _, dispatch in work), done)
-                    raise PublishUncertain(str(error), done=names) from error
+                    raise PublishUncertain(
+                        str(error),
+                        done=names_in((dispatch for _, dispatch in work), done),
+                    ) from error
                 # What was tried by a script may be there: only a script can tell.
                 self._keep(token, open_)
                 raise BrokerRefuses(str(error)) from error
@@ -227,9 +229,10 @@ class RedisLane(FastLane):
                 if isinstance(error, BrokerUnavailable) and not done:
                     raise
                 self._keep(token, open_)
-                names = names_in((dispatch for _, dispatch in work), done)
                 raise PublishUncertain(
-                    str(error), retry_safe=True, done=names
+                    str(error),
+                    retry_safe=True,
+                    done=names_in((dispatch for _, dispatch in work), done),
                 ) from error
             done |= {dispatch.task_id for _, dispatch in chunk}
         self._open.pop(token, None)
@@ -279,8 +282,9 @@ class RedisLane(FastLane):
         if isinstance(holder, int):
             return
         if not open_.attempts.get((token, holder), frozenset()).issuperset(ids):
-            msg = f"token {token!r} belongs to another batch; this one was not sent"
-            raise PeckerError(msg)
+            raise PeckerError(
+                f"token {token!r} belongs to another batch; this one was not sent"
+            )
 
 
 STORED_TOKEN_SECONDS = 86_400
@@ -357,8 +361,9 @@ class StoredRedis(StoredLane):
                 pool.release(connection)
         except broker.broken_by as error:
             broker.drop()
-            message = f"Redis was asked for a token and did not answer: {error}"
-            raise BrokerUnavailable(message) from error
+            raise BrokerUnavailable(
+                f"Redis was asked for a token and did not answer: {error}"
+            ) from error
 
     def settle(self, token: str) -> None:
         """Shorten the life of a token at the next push: its batch is deleted."""

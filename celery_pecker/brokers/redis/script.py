@@ -152,8 +152,9 @@ class RedisScript:
         except ResponseError as error:
             # Redis answered, and not with yes: the script checks before it writes.
             if isinstance(error, NoPermissionError):
-                msg = f"Redis lets this user run no such script ({error})"
-                raise ScriptRefused(msg) from error
+                raise ScriptRefused(
+                    f"Redis lets this user run no such script ({error})"
+                ) from error
             msg = f"Redis refused the batch: {error}"
             if not takes_no_writes(error):
                 raise BatchRefused(msg) from error
@@ -176,8 +177,9 @@ class RedisScript:
             raise
         except broker.broken_by as error:
             broker.drop()
-            msg = f"Redis took a batch and did not answer: {error}"
-            raise PublishUncertain(msg, retry_safe=True) from error
+            raise PublishUncertain(
+                f"Redis took a batch and did not answer: {error}", retry_safe=True
+            ) from error
         return answer
 
     def _nothing_sent(self, error: BaseException) -> BrokerUnavailable:

@@ -107,8 +107,7 @@ class Redis(Transport):
             connection.read_response()
         except ResponseError as error:
             if takes_no_writes(error):
-                msg = f"Redis takes no writes: {error}"
-                raise BrokerRefuses(msg) from error
+                raise BrokerRefuses(f"Redis takes no writes: {error}") from error
             # No right to this key or command, or a proxy: that is a sign of life.
         finally:
             pool.release(connection)

@@ -108,12 +108,11 @@ def install(connection: psycopg.Connection[Any]) -> None:
     if isinstance(connection, Connection):
         return
     if type(connection) is not psycopg.Connection:
-        message = (
+        raise Misconfigured(
             f"deadline.clients.psycopg.install({type(connection).__name__}): allowed is"
             " a psycopg.Connection; a class of your own inherits from"
             " deadline.clients.psycopg.Connection"
         )
-        raise Misconfigured(message)
     connection.__class__ = Connection
     kind: Any = connection.cursor_factory
     connection.cursor_factory = bounded_cursor(kind)

@@ -28,11 +28,10 @@ def install(client: redis.Redis | redis.ConnectionPool) -> None:
     """
     pool: Any = getattr(client, "connection_pool", client)
     if not isinstance(pool, redis.ConnectionPool):
-        message = (
+        raise Misconfigured(
             f"deadline.clients.redis.install({type(client).__name__}): allowed is a"
             " redis.Redis with a pool, or a redis.ConnectionPool"
         )
-        raise Misconfigured(message)
     pool.disconnect()
     pool.reset()
     pool.connection_class = bounded(pool.connection_class)

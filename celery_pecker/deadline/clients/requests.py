@@ -116,11 +116,13 @@ class _Dials:
         except socket.gaierror as error:
             raise NameResolutionError(me.host, me, error) from error
         except TimeoutError as error:
-            message = f"Connection to {me.host} timed out: {error}"
-            raise ConnectTimeoutError(me, message) from error
+            raise ConnectTimeoutError(
+                me, f"Connection to {me.host} timed out: {error}"
+            ) from error
         except OSError as error:
-            message = f"Failed to establish a new connection: {error}"
-            raise NewConnectionError(me, message) from error
+            raise NewConnectionError(
+                me, f"Failed to establish a new connection: {error}"
+            ) from error
 
 
 class _Plain(_Dials, HTTPConnection):

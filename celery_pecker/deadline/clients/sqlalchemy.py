@@ -34,11 +34,10 @@ def install(engine: Engine) -> None:
     """Let an engine obey the deadline. Connections that it has already are replaced."""
     dialect = f"{engine.dialect.name}+{engine.dialect.driver}"
     if dialect != "postgresql+psycopg":
-        message = (
+        raise Misconfigured(
             f"deadline.clients.sqlalchemy.install(engine of {dialect}): allowed is"
             " postgresql+psycopg; under asyncio use `async with deadline.within(…)`"
         )
-        raise Misconfigured(message)
     if event.contains(engine, "do_connect", _dial):
         return
     event.listen(engine, "do_connect", _dial)

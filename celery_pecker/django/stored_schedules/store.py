@@ -100,8 +100,7 @@ class Store:
     def _joined(self, name: str = "") -> Iterator[Any]:
         """Yield the connection to join, or None; a refusal leaves the block usable."""
         if self._only is not None and name not in self._only:
-            message = "it is an entry of code, or there is none"
-            raise UnknownSchedule(name, message)
+            raise UnknownSchedule(name, "it is an entry of code, or there is none")
         alias = databases.alias()
         if project.why_without_tables(alias) is not None:
             yield None

@@ -30,11 +30,10 @@ def adapter_of(connection: Any) -> Adapter:
         if one is not None:
             return one
     if _awaited(connection) is not None:
-        message = (
+        raise NotRecorded(
             f"connection is {_named(connection)}, which is to be awaited: call"
             " asend, asend_many, `async with using`, astart or aset instead"
         )
-        raise NotRecorded(message)
     raise _unknown(connection)
 
 
@@ -48,11 +47,10 @@ def async_adapter_of(connection: Any) -> AsyncAdapter:
     if one is not None:
         return one
     if any(kind.adapter(connection) for kind in (psycopg3, sqlalchemy, django)):
-        message = (
+        raise NotRecorded(
             f"connection is {_named(connection)}, which blocks: call send, send_many,"
             " `with using`, start or set instead (in Django by sync_to_async)"
         )
-        raise NotRecorded(message)
     raise _unknown(connection)
 
 

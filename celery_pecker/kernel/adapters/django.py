@@ -68,24 +68,21 @@ class DjangoAdapter:
         """Refuse a connection without a transaction that can be joined."""
         connection = self._connection
         if connection.vendor != "postgresql":
-            message = (
+            raise NotRecorded(
                 f"connection {connection.alias!r} is to {connection.vendor}; allowed is"
                 " PostgreSQL, where the tables of celery-pecker are"
             )
-            raise NotRecorded(message)
         if connection.needs_rollback:
-            message = (
+            raise TransactionAborted(
                 f"the atomic block of connection {connection.alias!r} failed before: it"
                 " can only be rolled back"
             )
-            raise TransactionAborted(message)
         if not connection.in_atomic_block and connection.get_autocommit():
-            message = (
+            raise NoTransaction(
                 f"connection {connection.alias!r} is in autocommit: open a transaction"
                 f" with `transaction.atomic(using={connection.alias!r})`, or leave out"
                 " connection=…"
             )
-            raise NoTransaction(message)
 
     def run(self, statement: Statement) -> Rows:
         """Return the rows of a statement."""

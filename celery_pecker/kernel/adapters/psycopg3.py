@@ -39,21 +39,18 @@ def async_adapter(connection: Any) -> AsyncPsycopgAdapter | None:
 def require(connection: psycopg.BaseConnection[Any]) -> None:
     """Refuse a connection without a transaction that can be joined."""
     if connection.closed:
-        message = "connection is closed: a transaction needs an open one"
-        raise NotRecorded(message)
+        raise NotRecorded("connection is closed: a transaction needs an open one")
     status = connection.info.transaction_status
     if status == TransactionStatus.INERROR:
-        message = (
+        raise TransactionAborted(
             "connection has a transaction in which a statement failed before: it can"
             " only be rolled back"
         )
-        raise TransactionAborted(message)
     if status == TransactionStatus.IDLE and connection.autocommit:
-        message = (
+        raise NoTransaction(
             "connection is in autocommit and has no transaction open: open one with"
             " `with connection.transaction()`, or leave out connection=…"
         )
-        raise NoTransaction(message)
 
 
 def _pipelined(connection: psycopg.BaseConnection[Any]) -> bool:

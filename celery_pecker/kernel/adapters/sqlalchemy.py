@@ -74,25 +74,22 @@ class SQLAlchemyAdapter(_Known):
         _refuse_ended(self._bound)
         connection = self._connection
         if connection.dialect.name != "postgresql":
-            message = (
+            raise NotRecorded(
                 f"connection is to {connection.dialect.name}; allowed is PostgreSQL,"
                 " where the tables of celery-pecker are"
             )
-            raise NotRecorded(message)
         driver = connection.connection.dbapi_connection
         if getattr(driver, "autocommit", False):
-            message = (
+            raise NoTransaction(
                 "connection has the isolation level AUTOCOMMIT and no transaction that"
                 " could be joined; take it away, or leave out connection=…"
             )
-            raise NoTransaction(message)
         info = getattr(connection.connection.driver_connection, "info", None)
         if getattr(info, "transaction_status", None) == IN_ERROR:
-            message = (
+            raise TransactionAborted(
                 "connection has a transaction in which a statement failed before: it"
                 " can only be rolled back"
             )
-            raise TransactionAborted(message)
 
     def run(self, statement: Statement) -> Rows:
         """Return the rows of a statement, in the driver's own way of parameters."""
@@ -167,15 +164,13 @@ def _innermost(blocking: Any) -> Any:
 
 def _refuse_ended(bound: Any) -> None:
     if getattr(bound, "closed", False):
-        message = "connection is closed: a transaction needs an open one"
-        raise NotRecorded(message)
+        raise NotRecorded("connection is closed: a transaction needs an open one")
     goes_on = bound if hasattr(bound, "is_active") else _innermost(bound)
     if bound.in_transaction() and not getattr(goes_on, "is_active", True):
-        message = (
+        raise TransactionAborted(
             "the transaction of the connection or session failed before: it can"
             " only be rolled back"
         )
-        raise TransactionAborted(message)
 
 
 @cache

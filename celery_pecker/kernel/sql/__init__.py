@@ -80,8 +80,7 @@ def _whole(text: str, package: str = OURS) -> str:
             return ", ".join(f"{name} = excluded.{name}" for name in columns)
         text = known.get((PART, use[1]))
         if text is None:
-            message = f"no part of {package}'s statements is labelled {use[1]}"
-            raise ValueError(message)
+            raise ValueError(f"no part of {package}'s statements is labelled {use[1]}")
         lines = [line for line in text.splitlines()[1:] if not line.startswith("--")]
         return _USE.sub(part, "\n".join(lines).replace("$1", use[2] or ""))
 
@@ -97,11 +96,9 @@ def _labelled(package: str) -> Mapping[tuple[str, str], str]:
         ends = [mark.start() for mark in marks[1:]] + [len(text)]
         for mark, end in zip(marks, ends, strict=True):
             if mark[1] not in {package, PART}:
-                message = f"{name}: {mark.group()} is no label of {package}"
-                raise ValueError(message)
+                raise ValueError(f"{name}: {mark.group()} is no label of {package}")
             if (mark[1], mark[2]) in labelled:
-                message = f"two statements are labelled {mark[1]}:{mark[2]}"
-                raise ValueError(message)
+                raise ValueError(f"two statements are labelled {mark[1]}:{mark[2]}")
             labelled[mark[1], mark[2]] = text[mark.start() : end].strip()
     return labelled
 
@@ -132,8 +129,7 @@ def migrations() -> tuple[Migration, ...]:
         text = file.read_text(encoding="utf-8")
         readable = _READABLE_FROM.search(text)
         if not readable:
-            message = f"{file.name} does not say '-- readable from: N'"
-            raise ValueError(message)
+            raise ValueError(f"{file.name} does not say '-- readable from: N'")
         numbered.append(
             Migration(
                 int(named[1]),

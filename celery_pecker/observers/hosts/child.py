@@ -42,8 +42,7 @@ def _known(home: str) -> Any:
     for value in vars(sys.modules[home]).values():
         if isinstance(value, Observers):
             return value
-    message = f"module {home!r} has no Observers(app) at its top level"
-    raise Misconfigured(message)
+    raise Misconfigured(f"module {home!r} has no Observers(app) at its top level")
 
 
 Ended = Callable[[BaseException | None], None]

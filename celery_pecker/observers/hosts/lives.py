@@ -86,8 +86,7 @@ async def _called(name: str, call: Callable[[], Any]) -> None:
     try:
         await call()
     except (SystemExit, KeyboardInterrupt) as error:
-        message = f"observer {name!r} raised {error!r}"
-        raise user_code.Exited(message) from error
+        raise user_code.Exited(f"observer {name!r} raised {error!r}") from error
 
 
 logger = logging.getLogger(__name__)

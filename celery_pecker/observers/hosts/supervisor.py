@@ -41,16 +41,16 @@ class Supervisor(SupervisedHosts):
         if room is None:
             room = capacity.worked_out(capacity.cores(), capacity.memory(), count)
         if not observers.kinds:
-            message = "no observer is declared: a host would have nothing to run"
-            raise Misconfigured(message)
+            raise Misconfigured(
+                "no observer is declared: a host would have nothing to run"
+            )
         heavy = max(observers.kinds.values(), key=lambda one: one.options.weight)
         if heavy.options.weight > room:
-            message = (
+            raise Misconfigured(
                 f"pecker_observers_capacity is {room} for each host, and observer"
                 f" {heavy.kind!r} has the weight {heavy.options.weight}; allowed is a"
                 " capacity of that weight or more"
             )
-            raise Misconfigured(message)
         self._base = base = name or socket.gethostname()
         self._settings = settings
         named = {one.function.__module__ for one in observers.kinds.values()}
@@ -122,9 +122,8 @@ def _home(observers: Observers) -> str:
         return observers.home
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec is None or not spec.name:
-        message = (
+        raise Misconfigured(
             "Observers(app) is made in a script, which hosts cannot import; allowed is"
             " a module that is imported by its name"
         )
-        raise Misconfigured(message)
     return str(spec.name)

@@ -86,8 +86,7 @@ def emergency(task: Any, after: int) -> Callable[[Callable[..., Any]], Any]:
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if getattr(task, EMERGENCY, None) is not None:
-            message = f"{task.name} has an emergency completion already"
-            raise Misconfigured(message)
+            raise Misconfigured(f"{task.name} has an emergency completion already")
         setattr(task, EMERGENCY, Emergency(function, after))
         return function
 

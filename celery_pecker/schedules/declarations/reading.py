@@ -52,11 +52,10 @@ def _entry(
         every_us = int(recurs.run_every.total_seconds() * SECOND + 0.5)
         if getattr(recurs, "relative", False) and every_us < SECOND:
             # Celery rounds such an instant down to its second: it lies before the last.
-            message = (
+            raise Misconfigured(
                 f"{where}: schedule is every {every_us / SECOND:g} s, relative; allowed"
                 " with relative is 1 s or more: Celery rounds to whole seconds"
             )
-            raise Misconfigured(message)
     period = period_us(recurs)
     return Entry(
         name=name,
@@ -135,10 +134,9 @@ def _read(where: str, options: object, recurs: object, period: int | None) -> Po
         Misconfigured.refuse(where, options, f"is a dict of {', '.join(POLICIES)}")
     for key in options:
         if key not in POLICIES:
-            message = (
+            raise Misconfigured(
                 f"{where} has no policy {key!r}; allowed are {', '.join(POLICIES)}"
             )
-            raise Misconfigured(message)
     # What a policy depends on comes before it.
     run = _choice(where, "run", options, RunMode, RunMode.DISPATCH)
     misfire = _choice(where, "misfire", options, Misfire, Misfire.COALESCE)

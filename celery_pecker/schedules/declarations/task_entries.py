@@ -45,11 +45,10 @@ def refuse_duplicates(app: Celery) -> None:
     """Refuse an app in which two different entries have one name."""
     duplicates = app.__dict__.get(_KEY, [])
     if duplicates:
-        message = (
+        raise Misconfigured(
             f"beat_schedule has two different entries named {duplicates[0]!r}: the"
             " second would silently replace the first; give one of them another name"
         )
-        raise Misconfigured(message)
 
 
 def is_same_entry(

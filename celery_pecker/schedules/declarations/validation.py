@@ -27,11 +27,10 @@ def check_beat_schedule(beat_schedule: Any) -> None:
     for name, entry in beat_schedule.items():
         where = f"beat_schedule[{name!r}]"
         if not storable(name):
-            message = (
+            raise Misconfigured(
                 f"{where[:200]}: the name must be a string of 1 to {LONGEST} bytes of"
                 " UTF-8 without NUL"
             )
-            raise Misconfigured(message)
         if not isinstance(entry, ScheduleEntry):
             _check_one(where, entry)
 
@@ -51,12 +50,12 @@ def _check_one(where: str, entry: object) -> None:
         Misconfigured.refuse(where, entry, f"is a dict of {', '.join(KEYS)}")
     for key in entry:
         if key not in KEYS:
-            message = f"{where} has no key {key!r}; allowed are {', '.join(KEYS)}"
-            raise Misconfigured(message)
+            raise Misconfigured(
+                f"{where} has no key {key!r}; allowed are {', '.join(KEYS)}"
+            )
     for key in ("task", "schedule"):
         if entry.get(key) in (None, ""):
-            message = f"{where} has no {key!r}"
-            raise Misconfigured(message)
+            raise Misconfigured(f"{where} has no {key!r}")
     check_schedule(where, entry["schedule"])
     for key, kind, allowed in (
         ("task", str, "the name of a task"),
@@ -84,8 +83,7 @@ def check_schedule(where: str, schedule: object) -> None:
             "are seconds, a timedelta, crontab, solar or another celery schedule",
         )
     if math.isnan(seconds) or not SHORTEST <= seconds <= TEN_YEARS:
-        message = (
+        raise Misconfigured(
             f"{where}: schedule is every {seconds:g} s; allowed are {SHORTEST} s to"
             " ten years"
         )
-        raise Misconfigured(message)

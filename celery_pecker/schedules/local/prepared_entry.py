@@ -73,20 +73,18 @@ def make_ready(entry: ScheduleEntry, tasks: Mapping[str, Any]) -> Ready:
     where = f"beat_schedule[{name!r}]"
     task = tasks.get(str(entry.task))
     if task is None:
-        message = (
+        raise Misconfigured(
             f"{where} runs local, but this worker knows no task {str(entry.task)!r};"
             " allowed is a task that its app registers (see `imports`)"
         )
-        raise Misconfigured(message)
     options = dict(entry.options or {})
     for key, value in options.items():
         if key in IMPOSSIBLE and value is not None:
-            message = (
+            raise Misconfigured(
                 f"{where}['options'] has {key!r}, which a run in the worker that won it"
                 " cannot keep; use ['pecker']['timeout'] to bound it in time, or"
                 " 'run': 'dispatch'"
             )
-            raise Misconfigured(message)
     args, kwargs = entry.args or (), entry.kwargs or {}
     serializer = options.get("serializer") or task.serializer
     lazy = any(isinstance(value, BeatLazyFunc) for value in (*args, *kwargs.values()))
@@ -95,8 +93,9 @@ def make_ready(entry: ScheduleEntry, tasks: Mapping[str, Any]) -> Ready:
         if wire is not None:
             loads(wire[2], wire[0], wire[1], accept={wire[0]})
     except (SerializationError, TypeError, ValueError) as error:
-        message = f"{where}: its arguments cannot be written as {serializer}: {error}"
-        raise Misconfigured(message) from error
+        raise Misconfigured(
+            f"{where}: its arguments cannot be written as {serializer}: {error}"
+        ) from error
     return Ready(
         name=name,
         task=task,

@@ -159,8 +159,7 @@ class LocalRunner:
             BrokerUnavailable: not any more; others may claim them.
         """
         if self._stopping:
-            message = "this worker stops: it takes no more local runs"
-            raise BrokerUnavailable(message)
+            raise BrokerUnavailable("this worker stops: it takes no more local runs")
 
     def held(self, names: Sequence[str]) -> Collection[str]:
         """Return those that are not to be claimed here now, as a gate does.

@@ -207,8 +207,7 @@ class Overview:
         ``which``: what their name or task contains (`search`), their `state`, `task`.
         """
         if order not in ORDERS:
-            message = f"order is {order!r}; allowed are {', '.join(ORDERS)}"
-            raise ValueError(message)
+            raise ValueError(f"order is {order!r}; allowed are {', '.join(ORDERS)}")
         rows = self.database.read(
             SimpleNamespace,
             "list_entries",
@@ -356,16 +355,14 @@ class Overview:
         if detail is None:
             raise UnknownSchedule(name)
         if detail.row.declared:
-            message = (
+            raise NoRoom(
                 f"a run of entry {name!r} beside its slots has no room: its timeout is"
                 " as long as its period; wait for its next slot, or shorten the timeout"
             )
-            raise NoRoom(message)
-        message = (
+        raise NotDeclared(
             f"no living replica's code declares entry {name!r}: it would not run;"
             " start a scheduler with the code that declares it"
         )
-        raise NotDeclared(message)
 
 
 def _storable(name: str) -> bool:

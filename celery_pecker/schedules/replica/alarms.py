@@ -183,12 +183,11 @@ class Alarms:
         targets = read_targets(settings.alarms_to or {})
         for rule in rules:
             if rule.kind.asks_gate and shut is None:
-                message = (
+                raise Misconfigured(
                     f"{SETTING}[{rule.name!r}] looks for {rule.kind.name}, and"
                     f" pecker_gate is {settings.gate!r}; allowed: a gate that has a"
                     " method shut(), such as 'throttle.gate.schedules:gate'"
                 )
-                raise Misconfigured(message)
         own = [Database.of(settings, role=role) for role in ("alarms", "alarms-send")]
         parked = Parked(outboxes or {}, settings)
         self.databases = [*own, *parked.databases.values()]
@@ -363,8 +362,9 @@ def closed_databases_of(gate: Any) -> Shut | None:
     def ask() -> Collection[str]:
         answer = shut()
         if not isinstance(answer, Collection) or isinstance(answer, str):
-            message = f"shut() returned {answer!r}; allowed is a collection of names"
-            raise TypeError(message)
+            raise TypeError(
+                f"shut() returned {answer!r}; allowed is a collection of names"
+            )
         return answer
 
     return ask

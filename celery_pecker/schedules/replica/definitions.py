@@ -36,8 +36,7 @@ class Definitions:
         try:
             return self._timings.of_row(row)
         except SystemExit as error:
-            message = f"stored schedule {row.name!r} raised {error!r}"
-            raise Exited(message) from error
+            raise Exited(f"stored schedule {row.name!r} raised {error!r}") from error
 
     def build(self, row: StoredSchedule) -> None:
         """Build the message; raise BrokerUnavailable, or what is wrong with the row."""
@@ -62,8 +61,7 @@ class Definitions:
             )
             wrong = self.destination.prepare(entry)
         if wrong is not None:
-            text = f"{where}: its message cannot be built: {wrong}"
-            raise Misconfigured(text)
+            raise Misconfigured(f"{where}: its message cannot be built: {wrong}")
 
     def forget(self, name: str) -> None:
         """Forget the message."""

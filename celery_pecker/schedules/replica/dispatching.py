@@ -52,22 +52,21 @@ def gate_of(settings: Settings, app: Celery) -> Gate:
     try:
         make = symbol_by_name(settings.gate)
     except (ImportError, AttributeError, ValueError) as error:
-        message = (
+        raise Misconfigured(
             f"pecker_gate is {settings.gate!r}, which cannot be imported ({error});"
             " allowed is the dotted path of a callable that takes the app and returns"
             " a gate"
-        )
-        raise Misconfigured(message) from error
+        ) from error
     gate: Gate = make(app)
     where = f"pecker_gate is {settings.gate!r}"
     if not callable(getattr(gate, "held", None)):
-        message = (
+        raise Misconfigured(
             f"{where}, which returned {gate!r} for the app; allowed is an object with a"
             f" method held(names) that returns {ALLOWED}"
         )
-        raise Misconfigured(message)
     answer = user_code.call("the gate", (), gate.held, ())
     if not is_answer(answer):
-        message = f"{where}, whose held(()) returned {answer!r}; allowed is {ALLOWED}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"{where}, whose held(()) returned {answer!r}; allowed is {ALLOWED}"
+        )
     return gate

@@ -59,8 +59,7 @@ def refuse(field: str, value: object, allowed: str) -> NoReturn:
     """Raise InvalidField with what is allowed."""
     text = repr(value)
     shown = text if len(text) <= MAX_BY else f"{text[:MAX_BY]}…"
-    message = f"{field} is {shown}; allowed is {allowed}"
-    raise InvalidField(message, field=field)
+    raise InvalidField(f"{field} is {shown}; allowed is {allowed}", field=field)
 
 
 def checked_json(field: str, value: Any, kind: type) -> Any:
@@ -88,8 +87,10 @@ def checked_json(field: str, value: Any, kind: type) -> Any:
     if "\\u0000" in text or not _encodable(text):
         refuse(field, value, "text that PostgreSQL can hold: no NUL, no half of a pair")
     if len(text) > MAX_BYTES:
-        message = f"{field} has {len(text)} bytes as JSON; allowed are {MAX_BYTES}"
-        raise InvalidField(message, field=field)
+        raise InvalidField(
+            f"{field} has {len(text)} bytes as JSON; allowed are {MAX_BYTES}",
+            field=field,
+        )
     return document
 
 

@@ -154,8 +154,7 @@ class Validator:
             try:
                 edits[name] = self.one({"by": by, **fields})
             except InvalidField as error:
-                message = f"{name!r}: {error}"
-                raise InvalidField(message, field=error.field) from error
+                raise InvalidField(f"{name!r}: {error}", field=error.field) from error
         return [*edits.values()]
 
     def edit(

@@ -90,25 +90,26 @@ class EditPlanner(Reading):
             VersionConflict: it has not the version that the edit is for.
         """
         if not before.there:
-            message = f"no stored schedule is named {before.name!r}"
-            raise UnknownSchedule(before.name, message)
+            raise UnknownSchedule(
+                before.name, f"no stored schedule is named {before.name!r}"
+            )
         check_version(before, edit.version)
         _refuse_code(there.name, OWN_CODE, declares=edit.in_code)
         _refuse_code(there.name, LIVING_CODE, declares=there.by_code)
         if there.there:
-            message = (
+            raise InvalidField(
                 f"name is {there.name!r}, and a stored schedule has it, version"
-                f" {there.version}; allowed is a name that none has"
+                f" {there.version}; allowed is a name that none has",
+                field="name",
             )
-            raise InvalidField(message, field="name")
         old = self.entry(before)
         new = self.entry(before, name=there.name)
         if old is None or new is None:
-            message = (
+            raise InvalidField(
                 f"name is {before.name!r}, whose row cannot be read; allowed is a"
-                " schedule that can: mend it with set"
+                " schedule that can: mend it with set",
+                field="name",
             )
-            raise InvalidField(message, field="name")
         hot = anchor.Hot(
             executed_us=before.executed_us or before.now_us,
             now_us=before.now_us,
@@ -169,11 +170,11 @@ class EditPlanner(Reading):
                 return current.once_at, self._timings.entry(wanted, current.once_at)
             if current.now_us - at_us > LATE_US:
                 now = from_us(current.now_us).isoformat()
-                message = (
+                raise InvalidField(
                     f"schedule: once is {from_us(at_us).isoformat()}, and now is {now};"
-                    " allowed is an instant to come"
+                    " allowed is an instant to come",
+                    field="schedule",
                 )
-                raise InvalidField(message, field="schedule")
             at_us = max(at_us, after_us + 1)
             return from_us(at_us), self._timings.entry(wanted, from_us(at_us))
         if same:
@@ -186,11 +187,11 @@ class EditPlanner(Reading):
         if next_us >= NEVER_US:
             field = "schedule" if wanted.end is None else "end"
             now = from_us(current.now_us).isoformat()
-            message = (
+            raise InvalidField(
                 f"{field} leaves no run after now, {now};"
-                " allowed is a schedule that comes"
+                " allowed is a schedule that comes",
+                field=field,
             )
-            raise InvalidField(message, field=field)
         if not wanted.once:
             return None, entry
         return from_us(next_us), self._timings.entry(wanted, from_us(next_us))
@@ -240,8 +241,8 @@ def check_version(current: Current, expected: int | None) -> None:
 
 def _refuse_code(name: str, code: str, *, declares: bool) -> None:
     if declares:
-        message = (
+        raise InvalidField(
             f"name is {name!r}, and {code} declares it; allowed is a name that no code"
-            " declares: change the code, or choose another"
+            " declares: change the code, or choose another",
+            field="name",
         )
-        raise InvalidField(message, field="name")

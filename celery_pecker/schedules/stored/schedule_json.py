@@ -62,8 +62,7 @@ class Once:
 
 def refuse(message: str) -> NoReturn:
     """Raise InvalidField for the schedule."""
-    text = f"schedule: {message}"
-    raise InvalidField(text, field="schedule")
+    raise InvalidField(f"schedule: {message}", field="schedule")
 
 
 def of_json(document: object) -> Any:

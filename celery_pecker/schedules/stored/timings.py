@@ -187,13 +187,15 @@ class Timings:
         self, policies: Any, run: str, recurs: Any, every_us: int | None, once: bool
     ) -> Policy:
         if not isinstance(policies, Mapping):
-            message = f"policies are {policies!r}; allowed is an object"
-            raise InvalidField(message, field="policies")
+            raise InvalidField(
+                f"policies are {policies!r}; allowed is an object", field="policies"
+            )
         for key in policies:
             if key not in STORED:
                 allowed = ", ".join(STORED)
-                message = f"policies has {key!r}; allowed are {allowed}"
-                raise InvalidField(message, field="policies")
+                raise InvalidField(
+                    f"policies has {key!r}; allowed are {allowed}", field="policies"
+                )
         period = None if once else every_us
         wanted = {"run": run, **policies}
         checked = policy("", wanted, recurs, period, conf=self._conf)
@@ -237,8 +239,9 @@ def _read(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        message = f"schedule is {text!r}, which is no JSON: {error}"
-        raise InvalidField(message, field="schedule") from error
+        raise InvalidField(
+            f"schedule is {text!r}, which is no JSON: {error}", field="schedule"
+        ) from error
 
 
 def _described(

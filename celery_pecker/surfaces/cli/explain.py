@@ -48,8 +48,7 @@ def _instant(text: str, context: Context) -> int:
     """Return what was typed, in the app's time zone if it names none."""
     instant = moment_of(text, context.zone)
     if instant is None:
-        message = (
+        raise Misconfigured(
             f"--at is {text!r}; allowed is an instant in ISO 8601: 2026-01-01T12:00"
         )
-        raise Misconfigured(message)
     return to_us(instant)

@@ -55,8 +55,9 @@ def health(
     --live asks neither database nor broker; the others ask the database.
     """
     if not any(questions.values()):
-        message = "ask --live, --pace, --runs, --outbox or --observers, or several"
-        raise click.UsageError(message)
+        raise click.UsageError(
+            "ask --live, --pace, --runs, --outbox or --observers, or several"
+        )
     with Context.open(ctx, json=json) as context:
         document: dict[str, object] = {}
         healthy = True

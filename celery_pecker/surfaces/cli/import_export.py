@@ -63,22 +63,19 @@ def _from_json(path: Path) -> dict[str, int]:
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        message = f"{path} is no JSON: {error}"
-        raise Misconfigured(message) from error
+        raise Misconfigured(f"{path} is no JSON: {error}") from error
     if not isinstance(state, dict):
-        message = f"{path} holds no JSON object of instants by name"
-        raise Misconfigured(message)
+        raise Misconfigured(f"{path} holds no JSON object of instants by name")
     return {name: _instant(path, name, value) for name, value in state.items()}
 
 
 def _instant(path: Path, name: str, value: object) -> int:
     instant = moment_of(value) if isinstance(value, str) else None
     if instant is None or instant.tzinfo is None:
-        message = (
+        raise Misconfigured(
             f"{path}: the last run of {name!r} is {value!r}; allowed is an instant in"
             " ISO 8601 with its offset, such as '2026-01-01T12:00:00+00:00'"
         )
-        raise Misconfigured(message)
     return to_us(instant)
 
 
@@ -92,19 +89,19 @@ def _from_shelf(path: Path) -> dict[str, int]:
             with shelve.open(name, flag="r") as shelf:  # noqa: S301  # beat's own file
                 entries = shelf.get("entries") or {}
         except (*dbm.error, *UNPICKLING) as error:
-            message = f"{path} cannot be read as beat's schedule file: {error}"
-            raise Misconfigured(message) from error
+            raise Misconfigured(
+                f"{path} cannot be read as beat's schedule file: {error}"
+            ) from error
         for key, entry in entries.items():
             last = getattr(entry, "last_run_at", None)
             if isinstance(last, datetime):
                 # Celery takes a time without an offset for UTC.
                 state[key] = to_us(last if last.tzinfo else last.replace(tzinfo=UTC))
         return state
-    message = (
+    raise Misconfigured(
         f"{path} is neither beat's schedule file (celerybeat-schedule, or what -s says)"
         " nor JSON"
     )
-    raise Misconfigured(message)
 
 
 def plan(
@@ -181,14 +178,12 @@ def import_(
     """
     if peer is not None:
         if overwrite:
-            message = "--overwrite goes with a FILE only"
-            raise click.UsageError(message)
+            raise click.UsageError("--overwrite goes with a FILE only")
         place = Place(url=source, **stored)
         import_schedules(context, peer, place, dry_run=dry_run)
         return
     if source is None:
-        message = "Missing argument 'FILE'."
-        raise click.UsageError(message)
+        raise click.UsageError("Missing argument 'FILE'.")
     file = Path(source)
     declared = {*context.declared, *stored_names(context)}
     state = read(file)

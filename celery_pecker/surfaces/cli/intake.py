@@ -50,6 +50,7 @@ def _outbox(context: Context, name: str | None) -> Outbox:
     if name is None:
         return next(iter(known.values()))
     if name not in known:
-        message = f"--outbox {name!r} is none of the app's: {', '.join(sorted(known))}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"--outbox {name!r} is none of the app's: {', '.join(sorted(known))}"
+        )
     return known[name]

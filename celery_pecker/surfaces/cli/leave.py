@@ -44,8 +44,7 @@ def leave(
     the exit code is 1 then. Schedules that are stored have no place in beat.
     """
     if json and (file or drop):
-        message = "--json goes with neither --beat nor --drop"
-        raise click.UsageError(message)
+        raise click.UsageError("--json goes with neither --beat nor --drop")
     with Context.open(ctx, json=json) as context:
         left = _left(context)
         if context.print_json({"left": left}):
@@ -127,6 +126,5 @@ def _drop(context: Context, *, yes: bool) -> None:
         with BoundedConnection.within(settings.dsn, settings.database_timeout) as line:
             line.execute(SQL("drop table if exists {}").format(listed))
     except psycopg.Error as error:
-        message = f"the tables are not dropped: {error}"
-        raise Misconfigured(message) from error
+        raise Misconfigured(f"the tables are not dropped: {error}") from error
     context.print("[green]✓[/] ", f"{len(named)} tables are dropped")

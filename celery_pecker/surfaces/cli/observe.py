@@ -34,6 +34,5 @@ def observe(context: Context, /, **options: Any) -> None:
     load_app(context.app)
     observers = observers_of(context.app)
     if observers is None:
-        message = "the app has no observers: make them with Observers(app)"
-        raise Misconfigured(message)
+        raise Misconfigured("the app has no observers: make them with Observers(app)")
     Supervisor(observers, **options).become(heartbeat.folder(observers.settings))

@@ -107,8 +107,7 @@ def explain(context: Context, /, *, name: str) -> None:
 def _one(overview: ObserversOverview, name: str) -> ObserverRow:
     row = overview.get(name)
     if row is None:
-        message = f"there is no observer {name!r}"
-        raise click.ClickException(message)
+        raise click.ClickException(f"there is no observer {name!r}")
     return row
 
 
@@ -148,8 +147,7 @@ def refuse_unknown(
 ) -> NoReturn:
     """End with the names that there are."""
     names = ", ".join(map(repr, allowed)) or "none"
-    message = f"{option} {value!r}: {verb} {names}"
-    raise click.ClickException(message)
+    raise click.ClickException(f"{option} {value!r}: {verb} {names}")
 
 
 __all__ = ["observers"]
@@ -218,11 +216,11 @@ def _object(text: str) -> dict[str, Any]:
     try:
         read = jsons.loads(text)
     except (ValueError, RecursionError) as error:
-        message = f"--args {text!r} is no JSON: {error}"
-        raise click.UsageError(message) from error
+        raise click.UsageError(f"--args {text!r} is no JSON: {error}") from error
     if not isinstance(read, dict):
-        message = f'--args {text!r}: allowed is a JSON object, as {{"symbol": "BTC"}}'
-        raise click.UsageError(message)
+        raise click.UsageError(
+            f'--args {text!r}: allowed is a JSON object, as {{"symbol": "BTC"}}'
+        )
     return read
 
 

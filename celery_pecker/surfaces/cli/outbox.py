@@ -189,8 +189,7 @@ def retry(
     They are due at once, or when --at or --delay says.
     """
     if error is not None and any(which.values()):
-        message = "--error names its rows by itself: no others with it"
-        raise click.UsageError(message)
+        raise click.UsageError("--error names its rows by itself: no others with it")
     instant = _instant(at, context)
     if error is not None:
         return retry_group(database, error, at=instant, delay=delay)
@@ -234,8 +233,9 @@ def reschedule(  # what can be changed
     Parked rows stay parked: `retry --delay` lets them run later.
     """
     if at is None and delay is None and attempt is None and not ended:
-        message = "nothing to change: give --at, --delay, --attempt or --ended"
-        raise click.UsageError(message)
+        raise click.UsageError(
+            "nothing to change: give --at, --delay, --attempt or --ended"
+        )
     return operations.reschedule(
         database,
         meant(database, **which),
@@ -251,8 +251,7 @@ def _chosen(context: Context, name: str) -> Database:
     known_ones = context.project.outboxes
     if name not in known_ones:
         names = ", ".join(sorted(known_ones))
-        message = f"--outbox {name!r}: the app has {names}"
-        raise Misconfigured(message)
+        raise Misconfigured(f"--outbox {name!r}: the app has {names}")
     context.settings = known_ones[name]
     context.database = Database.of(known_ones[name], role="cli")
     return context.database
@@ -262,8 +261,9 @@ def meant(database: Database, *, query: Query, all_rows: bool, **named: Any) -> 
     """Return which rows the options mean."""
     which = {name: value for name, value in named.items() if value}
     if not (which or query or all_rows):
-        message = "name rows: IDS, --task, --parked, --attempts-from, or --all"
-        raise click.UsageError(message)
+        raise click.UsageError(
+            "name rows: IDS, --task, --parked, --attempts-from, or --all"
+        )
     [(now,)] = database.run("read_clock", now=None)
     return replace(chosen(query, now), **which)
 
@@ -273,8 +273,7 @@ def _instant(text: str | None, context: Context) -> datetime | None:
         return None
     instant = moment_of(text, context.zone)
     if instant is None:
-        message = f"--at {text!r} is no instant as ISO 8601 has it"
-        raise click.UsageError(message)
+        raise click.UsageError(f"--at {text!r} is no instant as ISO 8601 has it")
     return instant
 
 

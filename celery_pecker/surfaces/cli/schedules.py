@@ -33,8 +33,7 @@ def history(context: Context, /, *, name: str, limit: int) -> None:
     """Show the changes of a schedule and the users that made them, newest first."""
     changes = context.schedules.history(name, limit=limit)
     if not changes:
-        message = f"nothing is known of a stored schedule {name!r}"
-        raise click.ClickException(message)
+        raise click.ClickException(f"nothing is known of a stored schedule {name!r}")
     if context.print_json({"name": name, "history": changes}):
         return
     print_table(context, CHANGES, compared(changes))

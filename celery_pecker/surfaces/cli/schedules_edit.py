@@ -120,8 +120,7 @@ def _refuse(context: Context, change: Callable[..., ScheduleRow]) -> None:
         ):
             change(connection=line)
     except psycopg.Error as error:
-        message = f"{context.database.where} refuses it: {error}"
-        raise Misconfigured(message) from error
+        raise Misconfigured(f"{context.database.where} refuses it: {error}") from error
 
 
 @Context.command()
@@ -176,8 +175,9 @@ def _arguments(wanted: Mapping[str, str], zone: tzinfo) -> dict[str, Any]:
         option = OPTIONS.get(wanted["kind"], "value")
         if error.field != "value":
             raise
-        message = str(error).replace("value", option, 1)
-        raise InvalidField(message, field=error.field) from error
+        raise InvalidField(
+            str(error).replace("value", option, 1), field=error.field
+        ) from error
 
 
 def _texts(
@@ -189,15 +189,16 @@ def _texts(
     kinds = [key for key in OPTIONS if named[f"kind_{key}"] is not None]
     if len(kinds) > 1:
         options = " and ".join(OPTIONS[key] for key in kinds)
-        message = f"{options} exclude one another"
-        raise click.UsageError(message)
+        raise click.UsageError(f"{options} exclude one another")
     if row is None and not kinds:
         allowed = ", ".join(OPTIONS.values())
-        message = f"there is no schedule {name!r}; to make one, name one of {allowed}"
-        raise click.UsageError(message)
+        raise click.UsageError(
+            f"there is no schedule {name!r}; to make one, name one of {allowed}"
+        )
     if row is None and named["task"] is None:
-        message = f"there is no schedule {name!r}; to make one, name --task"
-        raise click.UsageError(message)
+        raise click.UsageError(
+            f"there is no schedule {name!r}; to make one, name --task"
+        )
     if kinds:
         # Another schedule, with options of its own.
         filled |= dict.fromkeys(OF_SCHEDULE, "")
@@ -211,8 +212,9 @@ def _texts(
     filled.pop("version", None)
     local = named["start"] or named["end"]
     if named["zone"] and not local and filled["kind"] not in ZONED:
-        message = "--zone goes with --cron, --rrule, --recurrence, --start or --end"
-        raise click.UsageError(message)
+        raise click.UsageError(
+            "--zone goes with --cron, --rrule, --recurrence, --start or --end"
+        )
     return filled
 
 
@@ -220,8 +222,9 @@ def _json(key: str, text: str) -> Any:
     try:
         return jsons.loads(text)
     except (ValueError, RecursionError) as error:
-        message = f"{key} is {text!r}; allowed is JSON ({error})"
-        raise InvalidField(message, field=key) from error
+        raise InvalidField(
+            f"{key} is {text!r}; allowed is JSON ({error})", field=key
+        ) from error
 
 
 def _say(context: Context, row: ScheduleRow) -> None:

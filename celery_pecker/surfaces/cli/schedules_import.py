@@ -126,8 +126,9 @@ def _warn(context: Context, peer: str, place: Place) -> None:
 
 def _required(place: str | None, setting: str) -> str:
     if not place:
-        message = f"URL is missing, and the setting {setting} names none; name one"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"URL is missing, and the setting {setting} names none; name one"
+        )
     return place
 
 
@@ -149,8 +150,9 @@ def _write(
                     _store(schedules, page, connection)
                     _carry(page, connection, last)
     except psycopg.OperationalError as error:
-        message = f"no answer while storing: {' '.join(str(error).split())}"
-        raise DatabaseUnavailable(message) from error
+        raise DatabaseUnavailable(
+            f"no answer while storing: {' '.join(str(error).split())}"
+        ) from error
 
 
 def _pages(wanted: Steps) -> Iterator[Steps]:

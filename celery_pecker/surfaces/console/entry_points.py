@@ -38,8 +38,7 @@ def command(words: Sequence[str]) -> click.Command:
     def on_setup(conf: Any, **_: object) -> None:
         """Warn at the start of a worker; end it if a gate was asked for."""
         if conf.get("throttle_limits"):
-            message = f"throttle_limits is set, but {text}"
-            raise SystemExit(message)
+            raise SystemExit(f"throttle_limits is set, but {text}")
         logger.warning("throttle: %s", text)
 
     signals.celeryd_after_setup.connect(
@@ -69,8 +68,7 @@ def __getattr__(name: str) -> object:
     None of it, and no page, if its name is taken.
     """
     if name not in ROOMS:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if other(sys.argv[1:]):
         return () if name == "PAGES" else None
     return getattr(import_module(f"{NAME}.{ROOMS[name]}"), name)

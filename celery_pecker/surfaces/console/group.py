@@ -31,11 +31,11 @@ def subcommand_follows(ctx: click.Context) -> bool:
         return False
     for param in ctx.command.params:
         if ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE:
-            message = (
+            raise click.UsageError(
                 f"{param.opts[0]} stands before {command!r}, where it says nothing;"
-                f" options of a command stand behind it"
+                f" options of a command stand behind it",
+                ctx,
             )
-            raise click.UsageError(message, ctx)
     return True
 
 

@@ -26,8 +26,7 @@ from celery_pecker.surfaces.views.phrases import plural
 def _end(project: Project, key: str, user: str) -> None:
     del user
     if not project.database.run("end_session", key=key):
-        message = "that session has ended by itself"
-        raise NoSuchRow(message)
+        raise NoSuchRow("that session has ended by itself")
 
 
 def _retry(project: Project, key: str, user: str) -> str:
@@ -47,8 +46,7 @@ def _take(project: Project, key: str, user: str) -> str:
     del user
     replies = project.app.control.add_consumer(key, reply=True) or ()
     if not replies:
-        message = "no worker answers: start one"
-        raise NoSuchRow(message)
+        raise NoSuchRow("no worker answers: start one")
     return plural(len(replies), "worker")
 
 

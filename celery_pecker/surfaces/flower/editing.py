@@ -111,13 +111,14 @@ def remove(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any]
     _require_editing(source)
     version = fields.get("version", "")
     if not version.isascii() or not version.isdigit():
-        message = f"version is {version!r}; allowed is the version that is removed"
-        raise Refused(message, field="version")
+        raise Refused(
+            f"version is {version!r}; allowed is the version that is removed",
+            field="version",
+        )
     with _refusals(source):
         was = schedules_of(source.app).remove(name, version=int(version), by=by)
     if not was:
-        message = f"no stored schedule is named {name!r}"
-        raise Refused(message, status=GONE)
+        raise Refused(f"no stored schedule is named {name!r}", status=GONE)
     return {"message": f"Removed {name}: it does not run any more."}
 
 

@@ -201,11 +201,10 @@ def register(page: Page) -> None:
     """Have ``install`` add the page to Flower."""
     known = _pages.get(page.name)
     if known is not None and known != page:
-        message = (
+        raise Misconfigured(
             f"two pages are called {page.name!r}: at {known.url} and at {page.url};"
             " each needs a name of its own"
         )
-        raise Misconfigured(message)
     _pages[page.name] = page
 
 

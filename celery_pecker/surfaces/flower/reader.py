@@ -271,8 +271,7 @@ class Reader:
         places = page.places(self._app)
         place = query.get(PLACE, next(iter(places)))
         if place not in places:
-            message = f"{PLACE} {place!r}: the app has {', '.join(places)}"
-            raise UnknownDatabase(message)
+            raise UnknownDatabase(f"{PLACE} {place!r}: the app has {', '.join(places)}")
         if place not in self._lanes:
             self._lanes[place] = Lane(self._app, lambda: places[place])
         return self._lanes[place], {"place": place, "places": [*places]}

@@ -197,8 +197,7 @@ def acts_of(view: View, source: Callable[[Any], Any]) -> dict[str, Does]:
             if names is not None:
                 return which.do(source(given), names, by, table, typed)
             if which.every is None:
-                message = f"{which.name} is done to rows that are named"
-                raise NoSuchRow(message)
+                raise NoSuchRow(f"{which.name} is done to rows that are named")
             rows = which.every(source(given), query, by)
             return Done([view.said(which.name, rows)], ())
 

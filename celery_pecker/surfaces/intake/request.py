@@ -67,8 +67,7 @@ def read(body: bytes, allowed: Sequence[str]) -> list[TaskOrder]:
     except Malformed:
         raise
     except (ValueError, RecursionError) as error:
-        message = f"the body is no JSON: {error}"
-        raise Malformed(message) from error
+        raise Malformed(f"the body is no JSON: {error}") from error
     if isinstance(document, dict) and "tasks" in document:
         several = document["tasks"]
         if document.keys() != {"tasks"}:
@@ -80,8 +79,7 @@ def read(body: bytes, allowed: Sequence[str]) -> list[TaskOrder]:
         orders = [_order("the body", document)]
     for order in orders:
         if not any(fnmatchcase(order.task, pattern) for pattern in allowed):
-            message = f"task {order.task[:80]!r} is not in pecker_intake_tasks"
-            raise NotAllowed(message)
+            raise NotAllowed(f"task {order.task[:80]!r} is not in pecker_intake_tasks")
     return orders
 
 
@@ -166,5 +164,4 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
 def _refuse(where: str, allowed: str, value: object) -> NoReturn:
     if isinstance(value, float) and not math.isfinite(value):
         value = str(value)
-    message = f"{where} must be {allowed}, not {repr(value)[:80]}"
-    raise Malformed(message)
+    raise Malformed(f"{where} must be {allowed}, not {repr(value)[:80]}")

@@ -86,8 +86,9 @@ class Intake:
         except _Repeated:
             known = self._known(str(key), digest)
             if known is None:
-                message = "the first request of this key was not recorded after all"
-                raise PeckerError(message) from None
+                raise PeckerError(
+                    "the first request of this key was not recorded after all"
+                ) from None
             return known
         return Recorded(ids=ids, repeated=False)
 
@@ -153,8 +154,9 @@ class IntakeService:
     def __init__(self, outbox: Outbox, listener: Listener, token: str) -> None:
         settings = outbox.settings
         if not token:
-            message = "the intake needs a token: the secret that services show"
-            raise Misconfigured(message)
+            raise Misconfigured(
+                "the intake needs a token: the secret that services show"
+            )
         if not settings.intake_tasks:
             raise Misconfigured(TASKLESS)
         self.settings: Settings = settings

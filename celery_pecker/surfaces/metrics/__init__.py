@@ -27,12 +27,11 @@ if TYPE_CHECKING:
     from celery_pecker.surfaces.metrics.tables import TableCollector
 
 if find_spec("prometheus_client") is None:
-    message = (
+    raise Misconfigured(
         "prometheus-client is not installed, which pecker_metrics and Flower's"
         " /metrics need: pip install 'celery-pecker[metrics]', or set"
         " no pecker_metrics"
     )
-    raise Misconfigured(message)
 
 __all__ = ["Server", "TableCollector"]
 # Figures of other packages need neither our tables nor our port.

@@ -58,16 +58,14 @@ class Listener:
     def check(self) -> None:
         """Raise Misconfigured where a secret would pass in the clear by mistake."""
         if self.key and not self.certificate:
-            message = "--key needs --certificate, the file with the chain"
-            raise Misconfigured(message)
+            raise Misconfigured("--key needs --certificate, the file with the chain")
         if self.certificate or self.unencrypted or _is_loopback(self.address):
             return
-        message = (
+        raise Misconfigured(
             f"on {self.address} the token would pass in the clear: give"
             " --certificate and --key, or say --unencrypted if something in front"
             " speaks TLS"
         )
-        raise Misconfigured(message)
 
     def tls(self) -> ssl.SSLContext | None:
         """Return the TLS context; None: plain HTTP."""
@@ -77,8 +75,9 @@ class Listener:
         try:
             context.load_cert_chain(self.certificate, self.key)
         except (OSError, ssl.SSLError) as error:
-            message = f"--certificate {self.certificate} cannot be used: {error}"
-            raise Misconfigured(message) from error
+            raise Misconfigured(
+                f"--certificate {self.certificate} cannot be used: {error}"
+            ) from error
         return context
 
     def open(self) -> socket.socket:
@@ -89,8 +88,9 @@ class Listener:
             )
             opened = socket.create_server(place[:2], family=family, backlog=BACKLOG)
         except (OSError, UnicodeError) as error:
-            message = f"{self.address} port {self.port} cannot be had: {error}"
-            raise Misconfigured(message) from error
+            raise Misconfigured(
+                f"{self.address} port {self.port} cannot be had: {error}"
+            ) from error
         opened.setblocking(False)
         return opened
 

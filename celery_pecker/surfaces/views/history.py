@@ -245,8 +245,7 @@ def read(database: Database, query: Query) -> Shown:
     """Return what an address asks for."""
     of, until = query.get("of", "entry"), query.get("until", "")
     if of not in OF:
-        message = f"of: {of!r} is none of {', '.join(OF)}"
-        raise InvalidField(message, field="of")
+        raise InvalidField(f"of: {of!r} is none of {', '.join(OF)}", field="of")
     length_us = length_of(query.get("since") or USUAL) // MICROSECOND
     until_us = int(until) if until.isascii() and until.isdigit() else 0
     name = query.get("name", "")

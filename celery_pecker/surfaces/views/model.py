@@ -43,8 +43,9 @@ def length_of(text: str, name: str = "since") -> timedelta:
     digits, unit = text[:-1], MINUTES.get(text[-1:], 0)
     minutes = unit * int(digits[:6]) if digits.isascii() and digits.isdigit() else 0
     if not minutes:
-        message = f"{name}: {text!r} is no length of time such as 90m, 24h or 30d"
-        raise InvalidField(message, field=name)
+        raise InvalidField(
+            f"{name}: {text!r} is no length of time such as 90m, 24h or 30d", field=name
+        )
     return timedelta(minutes=minutes)
 
 

@@ -108,8 +108,7 @@ def retry_group(database: Database, key: str, **due: Any) -> int:
         if ids:
             count += operations.retry(database, Which(ids=ids), **due)
     if not count:
-        message = f"no parked message has the error {key}"
-        raise NoSuchRow(message)
+        raise NoSuchRow(f"no parked message has the error {key}")
     return count
 
 

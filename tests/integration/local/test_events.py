@@ -97,7 +97,7 @@ def test_a_local_run_is_a_task_in_the_event_stream(
 
     @app.task(name="fall", shared=False)
     def fall() -> None:
-        raise ValueError("told")  # noqa: EM101
+        raise ValueError("told")
 
     listener = listening(app)
     one = hand(app, wanted=lambda: True)

@@ -128,8 +128,9 @@ def connect(url: str, timeout: float) -> Redis:
     except (ValueError, TypeError, RedisError) as error:
         # The standard library quotes what it takes for a port: part of a password.
         text = "its port is no number" if "Port" in str(error) else str(error)
-        message = f"throttle_redis_url is no address of a Redis: {text}"
-        raise Misconfigured(message) from None
+        raise Misconfigured(
+            f"throttle_redis_url is no address of a Redis: {text}"
+        ) from None
     return client
 
 
@@ -182,8 +183,7 @@ def _master(url: str, timeout: float) -> Redis:
     asked = parse_qs(parts.query)
     names = asked.get("master_name", [])
     if len(names) != 1 or not hosts:
-        message = "a sentinel:// URL needs hosts and ?master_name=…"
-        raise ValueError(message)
+        raise ValueError("a sentinel:// URL needs hosts and ?master_name=…")
     sentinel: Any = Sentinel(  # type: ignore[no-untyped-call]  # redis-py's own
         [_place(host) for host in hosts.split(",")],
         sentinel_kwargs={
@@ -205,8 +205,7 @@ def _master(url: str, timeout: float) -> Redis:
 def _place(host: str) -> tuple[str, int]:
     parts = urlsplit(f"//{host}")
     if not parts.hostname:
-        message = f"{host!r} is no host of a sentinel"
-        raise ValueError(message)
+        raise ValueError(f"{host!r} is no host of a sentinel")
     return parts.hostname, parts.port or SENTINEL_PORT
 
 

@@ -293,11 +293,10 @@ class RedisStore:
 
     def __post_init__(self) -> None:
         if not self.prefix or any(character in self.prefix for character in "{}"):
-            message = (
+            raise Misconfigured(
                 f"throttle_prefix must be text without '{{' and '}}', not"
                 f" {self.prefix!r}"
             )
-            raise Misconfigured(message)
         parts = urlsplit(self.url)
         self.place = parts.netloc.rpartition("@")[2] or parts.path
         """For people: where it is, without a password."""

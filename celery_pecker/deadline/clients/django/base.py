@@ -28,8 +28,9 @@ class Bounded:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not is_psycopg3:
-            message = "the deadline needs psycopg 3; Django has found psycopg2"
-            raise ImproperlyConfigured(message)
+            raise ImproperlyConfigured(
+                "the deadline needs psycopg 3; Django has found psycopg2"
+            )
         super().__init__(*args, **kwargs)
 
     def get_connection_params(self) -> dict[str, Any]:

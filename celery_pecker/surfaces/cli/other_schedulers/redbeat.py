@@ -39,14 +39,12 @@ EAST, WEST = 14, -12
 def rule(foreign: ForeignSchedule, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schedule as JSON for what RedBeat's encoder has written."""
     if document.get("byeaster") is not None:
-        message = "byeaster of its rrule has no part in RFC 5545"
-        raise NotImportable(message)
+        raise NotImportable("byeaster of its rrule has no part in RFC 5545")
     offset = document.get("dtstart_tz") or 0
     start = _instant(document, "dtstart", offset)
     until = _instant(document, "until", offset)
     if start is None:
-        message = "dtstart of its rrule is not there: a rule counts from it"
-        raise NotImportable(message)
+        raise NotImportable("dtstart of its rrule is not there: a rule counts from it")
     return {
         "rrule": _text(document),
         "start": start,
@@ -59,8 +57,9 @@ def _text(document: Mapping[str, Any]) -> str:
     try:
         parts = [f"FREQ={FREQ[document['freq']]}"]
     except (KeyError, IndexError, TypeError) as error:
-        message = f"freq of its rrule is {document.get('freq')!r}; allowed is 0 to 6"
-        raise NotImportable(message) from error
+        raise NotImportable(
+            f"freq of its rrule is {document.get('freq')!r}; allowed is 0 to 6"
+        ) from error
     if (document.get("interval") or 1) != 1:
         parts.append(f"INTERVAL={document['interval']}")
     if document.get("count") is not None:
@@ -90,11 +89,10 @@ def _zone(foreign: ForeignSchedule, offset: float) -> str:
     """Return a zone of the same offset all year, which is all that RedBeat keeps."""
     hours, minutes = divmod(offset, HOUR)
     if minutes or not WEST <= hours <= EAST:
-        message = (
+        raise NotImportable(
             f"dtstart_tz of its rrule is {offset:g} minutes; allowed are whole hours:"
             " the tz database has no zone of that offset"
         )
-        raise NotImportable(message)
     if not hours:
         return "UTC"
     foreign.note(
@@ -112,8 +110,9 @@ def _day(value: Any) -> str:
     number = value.get("wkday") if isinstance(value, dict) else value
     nth = value.get("n") if isinstance(value, dict) else None
     if not isinstance(number, int) or not 0 <= number < len(DAYS):
-        message = f"a day of its rrule is {value!r}; allowed is 0 (Monday) to 6"
-        raise NotImportable(message)
+        raise NotImportable(
+            f"a day of its rrule is {value!r}; allowed is 0 (Monday) to 6"
+        )
     return f"{nth or ''}{DAYS[number]}"
 
 
@@ -140,8 +139,9 @@ def runs(url: str, prefix: str = PREFIX, lock: str | None = None) -> bool:
 @contextmanager
 def _opened(url: str) -> Iterator[Any]:
     if not url.startswith(SCHEMES):
-        message = f"the Redis of RedBeat is {url!r}; allowed is {', '.join(SCHEMES)}"
-        raise Misconfigured(message)
+        raise Misconfigured(
+            f"the Redis of RedBeat is {url!r}; allowed is {', '.join(SCHEMES)}"
+        )
     try:
         client = Redis.from_url(
             url,
@@ -152,8 +152,9 @@ def _opened(url: str) -> Iterator[Any]:
         with closing(client):
             yield client
     except RedisError as error:
-        message = f"no answer from the Redis to read from: {error}"
-        raise BrokerUnavailable(message) from error
+        raise BrokerUnavailable(
+            f"no answer from the Redis to read from: {error}"
+        ) from error
 
 
 def _entries(client: Any, prefix: str) -> Iterator[ForeignSchedule]:
@@ -200,16 +201,13 @@ def entry(
 
 def _json(field: str, text: str | None) -> dict[str, Any]:
     if text is None:
-        message = f"its key has no {field}: RedBeat does not run it either"
-        raise NotImportable(message)
+        raise NotImportable(f"its key has no {field}: RedBeat does not run it either")
     try:
         document = json.loads(text)
     except ValueError as error:
-        message = f"its {field} is no JSON: {error}"
-        raise NotImportable(message) from error
+        raise NotImportable(f"its {field} is no JSON: {error}") from error
     if not isinstance(document, dict):
-        message = f"its {field} is {document!r}; allowed is a JSON object"
-        raise NotImportable(message)
+        raise NotImportable(f"its {field} is {document!r}; allowed is a JSON object")
     return document
 
 
@@ -226,10 +224,9 @@ def _schedule(foreign: ForeignSchedule, document: Any) -> dict[str, Any]:
         return {"crontab": crontab(*(document.get(one, "*") for one in fields))}
     if kind == "rrule":
         return rule(foreign, document)
-    message = (
+    raise NotImportable(
         f"its schedule is {document!r}; RedBeat's own are interval, crontab and rrule"
     )
-    raise NotImportable(message)
 
 
 def _plain(foreign: ForeignSchedule, field: str, value: Any) -> Any:
@@ -245,8 +242,7 @@ def _plain(foreign: ForeignSchedule, field: str, value: Any) -> Any:
     if TYPE not in value:
         return {key: _plain(foreign, field, one) for key, one in value.items()}
     if value[TYPE] != "datetime":
-        message = f"{field} holds {value!r}; allowed is plain JSON"
-        raise NotImportable(message)
+        raise NotImportable(f"{field} holds {value!r}; allowed is plain JSON")
     text = iso(_datetime(value))
     if field == "options":
         return text
@@ -264,5 +260,4 @@ def _datetime(document: Any) -> datetime:
         # Written as seconds from UTC
         return datetime(**parts, tzinfo=timezone(timedelta(seconds=zone)))
     except (AttributeError, KeyError, TypeError, ValueError, OSError) as error:
-        message = f"an instant is {document!r}: {error}"
-        raise NotImportable(message) from error
+        raise NotImportable(f"an instant is {document!r}: {error}") from error

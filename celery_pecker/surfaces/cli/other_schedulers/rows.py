@@ -44,8 +44,9 @@ def django(read: Read, zones: Zones) -> Iterator[ForeignSchedule]:
             key = row.get(f"{kind}_id")
             if key is not None:
                 return kind, _one(kinds[kind], kind, key)
-        message = "no schedule: interval, crontab, solar and clocked are all null"
-        raise NotImportable(message)
+        raise NotImportable(
+            "no schedule: interval, crontab, solar and clocked are all null"
+        )
 
     for row in read("django_celery_beat_periodictask"):
         foreign = _foreign(row, find, zones)
@@ -61,11 +62,10 @@ def sqlalchemy(read: Read, zones: Zones) -> Iterator[ForeignSchedule]:
     def find(row: Row) -> tuple[str, Row]:
         kind = str(row.get("discriminator")).removesuffix("schedule")
         if kind not in kinds:
-            message = (
+            raise NotImportable(
                 f"discriminator is {row.get('discriminator')!r}; allowed is"
                 f" {', '.join(f'{one}schedule' for one in KINDS)}"
             )
-            raise NotImportable(message)
         return kind, _one(kinds[kind], kind, row.get("schedule_id"))
 
     for row in read("celery_periodictask"):
@@ -122,8 +122,7 @@ def _options(foreign: ForeignSchedule, row: Row, zone: tzinfo) -> None:
     }
     headers = decoded("headers", row.get("headers"), {})
     if not isinstance(headers, dict):
-        message = f"headers is {headers!r}; allowed is a JSON object"
-        raise NotImportable(message)
+        raise NotImportable(f"headers is {headers!r}; allowed is a JSON object")
     if headers:
         options["headers"] = headers
     if row.get("expire_seconds"):
@@ -142,8 +141,7 @@ def _once(foreign: ForeignSchedule, row: Row, kind: str) -> None:
             foreign.note("one_off is false of a clocked schedule: it runs once here")
         return
     if row.get("total_run_count"):
-        message = "one_off, and it has run: nothing is left to run"
-        raise NotImportable(message)
+        raise NotImportable("one_off, and it has run: nothing is left to run")
     if foreign.fields["paused"]:
         foreign.note(
             "one_off and not enabled: it may have run there, since those that have run"
@@ -184,16 +182,14 @@ def _schedule(kind: str, one: Row, zones: Zones) -> dict[str, Any]:
         }
     at: datetime | None = instant("clocked_time", one["clocked_time"], zones.plain)
     if at is None:
-        message = "clocked_time is null; allowed is an instant"
-        raise NotImportable(message)
+        raise NotImportable("clocked_time is null; allowed is an instant")
     return {"once": iso(at)}
 
 
 def _seconds(one: Row) -> int | float:
     unit, every = _plain(one["period"]), one["every"]
     if unit not in UNITS:
-        message = f"period is {unit!r}; allowed is {', '.join(UNITS)}"
-        raise NotImportable(message)
+        raise NotImportable(f"period is {unit!r}; allowed is {', '.join(UNITS)}")
     seconds = timedelta(**{unit: every}).total_seconds()
     return int(seconds) if seconds.is_integer() else seconds
 
@@ -209,6 +205,5 @@ def _by_id(rows: Sequence[Row]) -> dict[Any, Row]:
 
 def _one(rows: Mapping[Any, Row], kind: str, key: object) -> Row:
     if key not in rows:
-        message = f"its {kind} schedule {key} is not in the tables"
-        raise NotImportable(message)
+        raise NotImportable(f"its {kind} schedule {key} is not in the tables")
     return rows[key]

@@ -54,11 +54,10 @@ def opened(url: str, schemas: Sequence[str | None], timeout: float) -> Iterator[
     elif "://" in url and find_spec("sqlalchemy"):
         way = _alchemy(url, schemas)
     else:
-        message = (
+        raise Misconfigured(
             f"the database is {_shown(url)!r}; allowed is a URL postgresql://… or sqlite:///…,"
             " or host=… dbname=…; with SQLAlchemy installed, any URL that it knows"
         )
-        raise Misconfigured(message)
     with way as read:
         yield read
 
@@ -69,11 +68,11 @@ def _answering(away: Any, wrong: Any, where: str) -> Iterator[None]:
     try:
         yield
     except away as error:
-        message = f"no answer from the database to read from: {_line(error)}"
-        raise DatabaseUnavailable(message) from error
+        raise DatabaseUnavailable(
+            f"no answer from the database to read from: {_line(error)}"
+        ) from error
     except wrong as error:
-        message = f"{where}: {_line(error)}"
-        raise Misconfigured(message) from error
+        raise Misconfigured(f"{where}: {_line(error)}") from error
 
 
 @contextmanager
@@ -110,8 +109,9 @@ def _sqlite(url: str) -> Iterator[Read]:
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     except sqlite3.Error as error:
-        message = f"the database is {_shown(url)!r}; {path} cannot be opened: {error}"
-        raise Misconfigured(message) from error
+        raise Misconfigured(
+            f"the database is {_shown(url)!r}; {path} cannot be opened: {error}"
+        ) from error
 
     def read(table: str) -> list[Row]:
         try:
@@ -120,8 +120,9 @@ def _sqlite(url: str) -> Iterator[Read]:
         except sqlite3.Error as error:
             if "no such table" in str(error):
                 raise _absent([table]) from error
-            message = f"the database is {_shown(url)!r}; {path} cannot be read: {error}"
-            raise Misconfigured(message) from error
+            raise Misconfigured(
+                f"the database is {_shown(url)!r}; {path} cannot be read: {error}"
+            ) from error
         return [dict(row) for row in cursor]
 
     with closing(connection):

@@ -67,8 +67,7 @@ def instant(field: str, value: object, zone: tzinfo) -> datetime | None:
         return None
     moment = moment_of(value, zone)
     if moment is None:
-        message = f"{field} is {value!r}; allowed is an instant"
-        raise NotImportable(message)
+        raise NotImportable(f"{field} is {value!r}; allowed is an instant")
     return moment.astimezone(UTC)
 
 
@@ -81,8 +80,9 @@ def decoded(field: str, text: object, empty: Any) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        message = f"{field} is {text!r}; allowed is JSON ({error})"
-        raise NotImportable(message) from error
+        raise NotImportable(
+            f"{field} is {text!r}; allowed is JSON ({error})"
+        ) from error
 
 
 def crontab(*fields: Any) -> str:
