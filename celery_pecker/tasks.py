@@ -19,8 +19,6 @@ name that says something else is refused when a scheduler starts. Without polici
 ours it is a plain entry, which Celery's own beat understands as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import cached_property
@@ -74,7 +72,7 @@ class Pecker:
         self._app = app
 
     @cached_property
-    def schedules(self) -> Schedules:
+    def schedules(self) -> "Schedules":
         """The stored schedules of the app, which change while everything runs."""
         if self._app is None:
             raise Misconfigured("Pecker() has no app; allowed is Pecker(app).schedules")

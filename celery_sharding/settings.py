@@ -1,7 +1,5 @@
 """The ``sharding_*`` settings of a Celery app, read once and checked at the edge."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -38,6 +36,6 @@ class ShardingSettings(Declared):
     """How long ended jobs are kept, with their items, results and errors."""
 
     @classmethod
-    def read(cls, conf: Mapping[str, object]) -> ShardingSettings:
+    def read(cls, conf: Mapping[str, object]) -> "ShardingSettings":
         """Return the checked settings of an app's configuration."""
         return cls(**cls.checked(cls.given(conf)))

@@ -1,7 +1,5 @@
 """What is wrong at the gate, for the page *Now* and ``doctor``: in one look."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -28,7 +26,7 @@ NAMED = 3
 """Tasks that a sentence names."""
 
 
-def examine(project: Project) -> Iterator[Finding]:
+def examine(project: "Project") -> Iterator[Finding]:
     """Yield what is found; nothing where the app has no limits."""
     conf = project.app.conf
     if not conf.get("throttle_limits"):

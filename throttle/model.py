@@ -3,8 +3,6 @@
 All of it is immutable, so that a thread may hand it to another as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -28,11 +26,11 @@ class Amount(NamedTuple):
     it is the mean number of busy connections (Little's law)."""
     rows: float = 0.0
 
-    def plus(self, other: Amount) -> Amount:
+    def plus(self, other: "Amount") -> "Amount":
         """Return both together."""
         return Amount(self[0] + other[0], self[1] + other[1], self[2] + other[2])
 
-    def times(self, factor: float) -> Amount:
+    def times(self, factor: float) -> "Amount":
         """Return so many times as much."""
         return Amount(self[0] * factor, self[1] * factor, self[2] * factor)
 

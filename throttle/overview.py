@@ -8,8 +8,6 @@
 All of it only reads; nothing is changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -136,7 +134,7 @@ class Picture:
     since: float = 0.0
     """Seconds that the store has been away."""
 
-    def only(self, database: str) -> Picture:
+    def only(self, database: str) -> "Picture":
         """Return the picture of one database."""
         return replace(
             self,

@@ -1,7 +1,5 @@
 """The settings, read once and checked at the edge."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated
@@ -93,7 +91,7 @@ class Settings(Declared):
     two."""
 
     @classmethod
-    def read(cls, conf: Mapping[str, object]) -> Settings:
+    def read(cls, conf: Mapping[str, object]) -> "Settings":
         """Return the checked settings of an app's configuration."""
         read = cls.checked(cls.given(conf))
         read["limits"] = read_limits(

@@ -3,8 +3,6 @@
 A new kind is a class here, and a statement in alarms.sql.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -51,7 +49,7 @@ class Rule:
     """What the rule looks for, and the targets that are notified."""
 
     name: str
-    kind: Kind
+    kind: "Kind"
     terms: Terms
     only: tuple[str, ...] = ("*",)
     """Patterns of the subjects that it is about."""
@@ -132,7 +130,7 @@ class Look:
 
 Found = tuple[Sequence[Finding], bool]
 """What is wrong, and whether that is all."""
-KINDS: dict[str, Kind] = {}
+KINDS: "dict[str, Kind]" = {}
 """All kinds by their names."""
 
 

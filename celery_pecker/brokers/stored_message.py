@@ -1,7 +1,5 @@
 """The record of one task's message: built, kept in a table, and sent. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -31,7 +29,7 @@ class Message(NamedTuple):
     """Of one without a row: seconds from the recording on; None: due at once."""
 
     @classmethod
-    def stored(cls, row: Sequence[Any]) -> Message:
+    def stored(cls, row: Sequence[Any]) -> "Message":
         """Return the message of a row: its id, and the columns in their order."""
         return cls._make((*row[1:], row[0], None))
 

@@ -4,8 +4,6 @@ The instant is absolute and monotonic, so what inherits it (a nested block, a
 thread, a coroutine) has the rest of the budget and not the whole.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,10 +58,10 @@ class Budget:
     """The monotonic instant at which it is over."""
     seconds: float
     what: str = ""
-    outer: Budget | None = None
+    outer: "Budget | None" = None
     shielded_until: float = math.inf
     """The end of the outermost shield; no inner one reaches further."""
-    timer: asyncio.Timeout | None = None
+    timer: "asyncio.Timeout | None" = None
     """What ends the coroutine that waits under it."""
     waiting: int = 0
     """How many clients wait right now, that will end by themselves."""

@@ -5,8 +5,6 @@ Each is a context manager, an async one, and a decorator of functions and corout
 A coroutine under one is ended by asyncio where it waits.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import ContextDecorator
@@ -93,7 +91,7 @@ class Scope(ContextDecorator):
         self.budget: Budget | None = None
         """The deadline in force inside."""
 
-    def _recreate_cm(self) -> Scope:
+    def _recreate_cm(self) -> "Scope":
         """Return a block of its own for each call of a decorated function."""
         return Scope(self._change)
 

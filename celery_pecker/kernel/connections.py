@@ -8,8 +8,6 @@ can have ended it: the server's end of it is seen without a question (`Database.
 and a firewall between the two forgets silent connections, which only their age shows.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import weakref
@@ -43,7 +41,7 @@ class Connections:
     most: int | None = MAX_CONNECTIONS
     """Connections lent at a time. None: as many as threads ask for at once, for blocks
     of user code, which may nest and so may not wait for one another."""
-    _idle: _Idle = field(default_factory=lambda: _Idle(os.getpid(), deque()))
+    _idle: "_Idle" = field(default_factory=lambda: _Idle(os.getpid(), deque()))
 
     def __post_init__(self) -> None:
         self._places = None if self.most is None else _FairSemaphore(self.most)

@@ -19,8 +19,6 @@ alike, and the mean is ``h / k``, also where some of them write nothing.
     rows ─merged()─▶ rows of 15 minutes ─▶ rows of an hour
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -140,7 +138,7 @@ def put(cell: Cell, key: str, count: int) -> None:
     cell[key] = before + count if key > CAPITALS else max(before, count)
 
 
-def spent_by(at_us: int, took: float, epoch: int, *, first: bool = True) -> Spent:
+def spent_by(at_us: int, took: float, epoch: int, *, first: bool = True) -> "Spent":
     """Return how long a run waited and took that ended at an instant.
 
     Args:

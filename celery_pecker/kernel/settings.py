@@ -1,7 +1,5 @@
 """The settings of the house, read once and checked at the edge (I11)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -179,7 +177,7 @@ class Settings(Declared):
     schedules only where it is set."""
 
     @classmethod
-    def read(cls, conf: Mapping[str, object], *, main: str | None) -> Settings:
+    def read(cls, conf: Mapping[str, object], *, main: str | None) -> "Settings":
         """Return the checked settings of an app's configuration."""
         values = cls.given(conf)
         if main:

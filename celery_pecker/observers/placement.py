@@ -9,8 +9,6 @@ While hosts are starting and most of the weight waits, no host takes: what the f
 took would move again when the others are there.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -70,7 +68,7 @@ class Looks:
     left: bool = False
     """Whether what waits is left by those whose share it is, until nothing waits."""
 
-    def add(self, survey: Survey, kinds: frozenset[str], now: float) -> None:
+    def add(self, survey: "Survey", kinds: frozenset[str], now: float) -> None:
         """Take in a survey; ``now``: monotonic seconds."""
         nodes = frozenset(one.node for one in survey.loads)
         if nodes - self._nodes:
@@ -93,7 +91,7 @@ class Looks:
         """Begin to count anew."""
         self._count, self.left = 0, False
 
-    def settling(self, survey: Survey, now: float) -> bool:
+    def settling(self, survey: "Survey", now: float) -> bool:
         """Return whether hosts are starting, and most of the weight waits."""
         waiting = sum(one.weight for one in survey.waiting)
         held = sum(one.weight for one in survey.loads)

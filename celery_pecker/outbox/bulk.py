@@ -11,8 +11,6 @@ for a promise with a weak method, which is hardly ever used. So it is made at it
 use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -70,7 +68,7 @@ class Copies:
     embed: Mapping[str, Any]
 
     @classmethod
-    def of(cls, app: Any, task: Any, first: Message, row: Row) -> Copies | None:
+    def of(cls, app: Any, task: Any, first: Message, row: Row) -> "Copies | None":
         """Return the template, None if each message has to be built by Celery."""
         if (
             first.content_type != "application/json"

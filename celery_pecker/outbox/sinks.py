@@ -1,7 +1,5 @@
 """Where messages of a block go: into a list, or straight into a transaction."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
@@ -79,7 +77,7 @@ class Using(AbstractContextManager[None], AbstractAsyncContextManager[None]):
     """
 
     _writing: Callable[[], Writing]
-    _keeping: Callable[[], Keeping]
+    _keeping: "Callable[[], Keeping]"
 
     def __enter__(self) -> None:
         hook.enter(self._writing(), by=self)

@@ -17,8 +17,6 @@ function has ended (links, the next step of a chain, the body of a chord) is not
 under its deadline.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
@@ -200,7 +198,7 @@ def install(
     settings: Settings,
     host: str = "",
     stored: Stored | None = None,
-) -> Guard:
+) -> "Guard":
     """Wrap the tasks that `app` has by now; may be repeated.
 
     ``host`` is the name under which runs are reported: the worker's.

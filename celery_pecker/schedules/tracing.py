@@ -12,8 +12,6 @@ that has opened a span of the same trace for a run, ours is left out. Its span i
 same trace because it finds `traceparent` where Celery keeps it.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -159,7 +157,7 @@ def _instrumented() -> bool:
     )
 
 
-def _tracer() -> Tracer:
+def _tracer() -> "Tracer":
     """Return the tracer of whichever provider is set by now."""
     from opentelemetry import trace  # noqa: PLC0415
 

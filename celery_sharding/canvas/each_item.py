@@ -6,8 +6,6 @@ is a further attempt at the item. It is traced as by ``apply``: nothing is sent 
 stored for an item but what the task itself sends.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -49,7 +47,7 @@ def signature_of(app: Celery, stored: Mapping[str, Any]) -> Signature:
 class Calls:
     """Calls a task for the items of a shard."""
 
-    def __init__(self, app: Celery, stored: Mapping[str, Any], shard: Shard) -> None:
+    def __init__(self, app: Celery, stored: Mapping[str, Any], shard: "Shard") -> None:
         signature = signature_of(app, stored)
         self._task: Any = signature.type
         refuse_rate_limit(self._task)
@@ -151,7 +149,7 @@ PLACES = ("queue", "exchange", "routing_key")
 def processors(app: Celery) -> tuple[Processor, Processor]:
     """Return what stands behind `sharded` in an app: without and with ``post=``."""
 
-    def process(shard: Shard) -> None:
+    def process(shard: "Shard") -> None:
         call = Calls(app, shard.job.kwargs["each"], shard).call
         for item in shard:
             call(item)
@@ -187,7 +185,7 @@ class EachTask(ShardedTask):
 
     def apply_async(
         self, args: Any = None, kwargs: Any = None, *rest: Any, **options: Any
-    ) -> ShardedResult:
+    ) -> "ShardedResult":
         """Send the call of a sharded task, by default along its called task's route."""
         if not WHERE & options.keys():
             options = {**_route(self.app, (kwargs or {}).get("each") or {}), **options}

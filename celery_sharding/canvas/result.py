@@ -1,7 +1,5 @@
 """What a call of a sharded task returns: Celery's result, and what jobs can do more."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -166,7 +164,7 @@ class ShardedResult(AsyncResult):  # type: ignore[type-arg]  # generic since Cel
         """Yield the values passed to `ok` and those that processors returned."""
         return self.ledger.reading.each_result(self._named)
 
-    def shards(self, status: int | None = None) -> Iterator[ShardRow]:
+    def shards(self, status: int | None = None) -> "Iterator[ShardRow]":
         """Yield the shards with that status code (`Code`), or all of them."""
         code = None if status is None else Code(status)
         reading = self.ledger.reading

@@ -5,8 +5,6 @@ The tracer publishes what follows, stores the result and calls `on_success` or
 to the next process when its lease is over: it is reported once more, without Post.
 """
 
-from __future__ import annotations
-
 import threading
 from contextlib import ExitStack
 from typing import Any
@@ -31,7 +29,7 @@ tracer that failed in between would keep the job from ever being reported."""
 TRIES = 10
 """How often it is written down that Celery knows."""
 
-_kept: dict[str, tuple[ExitStack, Until]] = {}
+_kept: "dict[str, tuple[ExitStack, Until]]" = {}
 """Leases that are kept by task id, from the stored outcome until Celery knows it, and
 until when."""
 _turn = threading.Lock()

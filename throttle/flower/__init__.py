@@ -12,8 +12,6 @@ the first request until ten minutes after the last: the past is on the page if t
 page was open, or Prometheus read its figures.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -187,7 +185,7 @@ def limited(app: Celery) -> bool:
     return bool(app.conf.get("throttle_limits"))
 
 
-def figures(app: Celery) -> Iterable[Metric]:
+def figures(app: Celery) -> "Iterable[Metric]":
     """Return the figures of an app's databases; none where it has no limits."""
     if not limited(app):
         return ()

@@ -1,7 +1,5 @@
 """How the step comes to a worker, and what `celery inspect` and `control` say to it."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery, bootsteps, signals
@@ -29,13 +27,13 @@ class ThrottleStep(bootsteps.StartStopStep):
 
     label = "throttle"
     requires = ("celery.worker.consumer.tasks:Tasks",)
-    obj: WorkerThrottle | None
+    obj: "WorkerThrottle | None"
 
     def include_if(self, parent: Any) -> bool:
         """Return whether the app has limits; what is misspelt ends the start."""
         return starting.wanted(parent.app)
 
-    def create(self, parent: Any) -> WorkerThrottle:  # type: ignore[override]  # kept as obj
+    def create(self, parent: Any) -> "WorkerThrottle":  # type: ignore[override]  # kept as obj
         """Check all that can be checked now: nothing has started yet."""
         # Not before it is known that it is wanted: with it come Redis and the meter.
         from throttle.worker.worker_throttle import hang  # noqa: PLC0415

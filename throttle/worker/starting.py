@@ -1,7 +1,5 @@
 """What is refused when a worker starts, in one line, and what is only warned of."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Iterator, Mapping
@@ -47,7 +45,7 @@ def _option(task: Any) -> object:
     return getattr(task, "throttle", None)
 
 
-def summary(settings: Settings) -> str:
+def summary(settings: "Settings") -> str:
     """Return what a worker says at its start of what it holds back."""
     limits = [
         f"{name} {limit.operations:g} operations/s{' (shadow)' if limit.shadow else ''}"
@@ -56,7 +54,7 @@ def summary(settings: Settings) -> str:
     return ", ".join(limits)
 
 
-def check_tasks(tasks: Mapping[str, Any], settings: Settings) -> None:
+def check_tasks(tasks: Mapping[str, Any], settings: "Settings") -> None:
     """Refuse a task whose option `throttle` names no database with a limit."""
     from throttle.route import Route  # noqa: PLC0415
 

@@ -1,7 +1,5 @@
 """All of throttle in one worker: what it knows, its hook, its exchange."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,7 +22,7 @@ SHOWN = 20
 """Tenants that are reported one by one."""
 
 
-def hang(consumer: Any) -> WorkerThrottle:
+def hang(consumer: Any) -> "WorkerThrottle":
     """Install the hook on a consumer that is being made.
 
     Raises:

@@ -7,8 +7,6 @@ the id, the instant of expiry and the `pecker` header stand. Marks are random an
 for each message, so nothing that a user wrote can equal one.
 """
 
-from __future__ import annotations
-
 import numbers
 import struct
 from collections.abc import Mapping
@@ -49,7 +47,7 @@ class Expiry:
     timezone: tzinfo
 
     @classmethod
-    def of(cls, app: Any, entry: ScheduleEntry) -> Expiry:
+    def of(cls, app: Any, entry: ScheduleEntry) -> "Expiry":
         """Return what Celery would take `expires` from, in Celery's order."""
         options = dict(entry.options or {})
         task = app.tasks.get(entry.task)
@@ -112,7 +110,7 @@ class Placeholders:
     tag: str
 
     @classmethod
-    def draw(cls) -> Placeholders:
+    def draw(cls) -> "Placeholders":
         """Return marks that occur nowhere else."""
         marks = {one.name: new_id().hex for one in fields(cls)}
         return cls(**marks | {"task_id": str(new_id())})

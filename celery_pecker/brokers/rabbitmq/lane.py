@@ -8,8 +8,6 @@ may or may not have arrived, and nothing here sends it again.
 One entry's message as py-amqp writes it: property bytes and a body.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -49,7 +47,7 @@ class Properties:
     tail: bytes
 
     @classmethod
-    def of(cls, message: Any, marks: Placeholders) -> Properties:
+    def of(cls, message: Any, marks: Placeholders) -> "Properties":
         """Cut up what py-amqp makes of the message's properties."""
         raw = message._serialize_properties()  # noqa: SLF001 (what its frame writer calls)
         table = dumps("F", (message.properties["application_headers"],))
@@ -85,7 +83,7 @@ class RabbitMessage:
     dated: Properties
 
     @classmethod
-    def of(cls, template: MessageTemplate) -> RabbitMessage:
+    def of(cls, template: MessageTemplate) -> "RabbitMessage":
         """Return the bytes that py-amqp would write, with places for what differs."""
         message, route = template.message, template.route
         body = message.body

@@ -13,8 +13,6 @@ the batch is deleted, the token is kept for ten more minutes, for a request that
 still on its way.
 """
 
-from __future__ import annotations
-
 import json
 import zlib
 from base64 import b64encode
@@ -66,7 +64,7 @@ class RedisMessage:
     dated: bytes
 
     @classmethod
-    def of(cls, template: MessageTemplate, channel: Any) -> RedisMessage:
+    def of(cls, template: MessageTemplate, channel: Any) -> "RedisMessage":
         """Return the text that kombu would push, with places for what differs."""
         message, route, marks = template.message, template.route, template.marks
         priority = channel._get_message_priority(message)  # noqa: SLF001 (kombu's rule)
@@ -131,7 +129,7 @@ class UncertainBatch:
     @classmethod
     def of(
         cls, work: Sequence[tuple[RedisMessage, Dispatch]], *, place: str
-    ) -> UncertainBatch:
+    ) -> "UncertainBatch":
         """Return a new batch, parted."""
         return cls(
             place=place,

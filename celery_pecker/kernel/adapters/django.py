@@ -1,7 +1,5 @@
 """Connections of Django: what `django.db.connection` and `connections[alias]` are."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 
@@ -9,7 +7,7 @@ from celery_pecker.kernel.adapters.adapter import Rows, Statement
 from celery_pecker.kernel.errors import NoTransaction, NotRecorded, TransactionAborted
 
 
-def adapter(connection: Any) -> DjangoAdapter | None:
+def adapter(connection: Any) -> "DjangoAdapter | None":
     """Return an adapter if it is a connection of Django.
 
     By what it has: `django.db.connection` stands for one and is none itself.
@@ -19,7 +17,7 @@ def adapter(connection: Any) -> DjangoAdapter | None:
     return None
 
 
-def atomic_block(alias: str) -> DjangoAdapter | None:
+def atomic_block(alias: str) -> "DjangoAdapter | None":
     """Return the adapter of the transaction that this thread has open, if it has one.
 
     That is an atomic block, or what there is always where autocommit is off. None where

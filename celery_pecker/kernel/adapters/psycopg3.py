@@ -1,7 +1,5 @@
 """Connections of psycopg 3, the one that blocks and the one that is awaited."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import Any, TypeVar
@@ -22,14 +20,14 @@ from celery_pecker.kernel.errors import NoTransaction, NotRecorded, TransactionA
 T = TypeVar("T")
 
 
-def adapter(connection: Any) -> PsycopgAdapter | None:
+def adapter(connection: Any) -> "PsycopgAdapter | None":
     """Return an adapter if it is a connection of psycopg that blocks."""
     if isinstance(connection, psycopg.Connection):
         return PsycopgAdapter(connection)
     return None
 
 
-def async_adapter(connection: Any) -> AsyncPsycopgAdapter | None:
+def async_adapter(connection: Any) -> "AsyncPsycopgAdapter | None":
     """Return an adapter if it is a connection of psycopg that is awaited."""
     if isinstance(connection, psycopg.AsyncConnection):
         return AsyncPsycopgAdapter(connection)

@@ -1,7 +1,5 @@
 """Connections and sessions of SQLAlchemy 2, over psycopg, psycopg2 and asyncpg."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable
@@ -18,7 +16,7 @@ IN_ERROR = 3
 _NAMED = re.compile(r"%\((\w+)\)s")
 
 
-def adapter(connection: Any) -> SQLAlchemyAdapter | None:
+def adapter(connection: Any) -> "SQLAlchemyAdapter | None":
     """Return an adapter if it is a connection or session that blocks."""
     orm = sys.modules.get("sqlalchemy.orm")
     engine = sys.modules.get("sqlalchemy.engine")
@@ -32,7 +30,7 @@ def adapter(connection: Any) -> SQLAlchemyAdapter | None:
     return None
 
 
-def async_adapter(connection: Any) -> AsyncSQLAlchemyAdapter | None:
+def async_adapter(connection: Any) -> "AsyncSQLAlchemyAdapter | None":
     """Return an adapter if it is a connection or session that is awaited."""
     module = sys.modules.get("sqlalchemy.ext.asyncio")
     if module is None:

@@ -5,8 +5,6 @@ Needs neither the app nor Celery: ``pecker observe`` supervises without them.
 `HostProcess` is one process of a host: its pipes, and what is heard from it.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -130,7 +128,7 @@ LIMIT = f"{PREFIX}observers_memory_bytes"
 class SupervisedHosts:
     """Some hosts, and those that follow them."""
 
-    def __init__(self, hosts: Sequence[SupervisedHost]) -> None:
+    def __init__(self, hosts: "Sequence[SupervisedHost]") -> None:
         self.hosts = hosts
 
     def start(self) -> None:

@@ -4,8 +4,6 @@ As published: each of ten threads takes a task, and rests for ten seconds when n
 due; so one of them looks about once a second.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -32,13 +30,13 @@ class Load:
     """Tasks that are run; None: all."""
 
     @classmethod
-    def now(cls, database: Database) -> Load:
+    def now(cls, database: Database) -> "Load":
         """Return how hard the processing of an outbox may work now."""
         rows = database.read(cls.of, "read_outbox_load")
         return rows[0] if rows else cls()
 
     @classmethod
-    def of(cls, *, only: Sequence[str] | None = None, **values: Any) -> Load:
+    def of(cls, *, only: Sequence[str] | None = None, **values: Any) -> "Load":
         """Return the load; what is None is as by default.
 
         Raises:

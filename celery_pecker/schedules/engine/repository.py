@@ -1,7 +1,5 @@
 """What is asked of the tables, by the names of the statements."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -43,7 +41,7 @@ class DefinitionPage:
     rows: list[StoredSchedule]
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[Any, ...]]) -> DefinitionPage:
+    def of(cls, rows: Sequence[tuple[Any, ...]]) -> "DefinitionPage":
         """Read the rows of a statement's answer: each begins with the same five."""
         stored = [_stored(row) for row in rows if row[5] is not None]
         now_us, snapshot, went_back, last, other_kind = rows[0][:5]

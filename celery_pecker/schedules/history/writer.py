@@ -5,8 +5,6 @@ slow disk, a missing right), no slot waits for it. It writes in small bites, and
 while nothing is due, because the scheduler's thread shares the interpreter with it.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from contextlib import suppress
@@ -142,7 +140,7 @@ class HistoryWriter:
 class SharedHistory:
     """One writer for all schedulers of a process: it writes when none has work."""
 
-    def __init__(self, writer: HistoryWriter, others: list[SharedHistory]) -> None:
+    def __init__(self, writer: HistoryWriter, others: "list[SharedHistory]") -> None:
         self._writer = writer
         self.note = writer.note
         self._all = others
@@ -155,6 +153,6 @@ class SharedHistory:
         self.until = until
         self._writer.allow(min(one.until for one in self._all))
 
-    def for_scheduler(self) -> SharedHistory:
+    def for_scheduler(self) -> "SharedHistory":
         """Return the face of the same writer for another scheduler."""
         return SharedHistory(self._writer, self._all)

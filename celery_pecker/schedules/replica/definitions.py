@@ -1,7 +1,5 @@
 """What a replica makes of stored schedules: entries, and their messages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,7 +23,7 @@ class Definitions:
     """Reads rows for one replica; not for several threads."""
 
     app: Celery
-    destination: Publisher | LocalRunner
+    destination: "Publisher | LocalRunner"
     note_other_definitions: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:

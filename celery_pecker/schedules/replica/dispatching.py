@@ -1,7 +1,5 @@
 """Where won slots go, and what may hold entries back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -28,7 +26,7 @@ class RecordingGate:
     It remembers what the user's held back lately, for alarms on another thread.
     """
 
-    def __init__(self, gate: Gate, runs: LocalRunner | None = None) -> None:
+    def __init__(self, gate: Gate, runs: "LocalRunner | None" = None) -> None:
         self._gate = gate
         self._runs = runs
         self._at: dict[str, float] = {}

@@ -1,7 +1,5 @@
 """What beat and workers hold in their hands."""
 
-from __future__ import annotations
-
 import gc
 import logging
 from collections.abc import Callable
@@ -101,7 +99,7 @@ class Replica:
         self,
         claimant: Claimant,
         *,
-        runs: LocalRunner | None = None,
+        runs: "LocalRunner | None" = None,
         history: SharedHistory | None = None,
         ended: Callable[[str], None] = lambda _: None,
         note_other_definitions: Callable[[], None] = lambda: None,

@@ -1,7 +1,5 @@
 """What a look found: good, worth a look, or wrong; what to do; what follows from it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -80,7 +78,7 @@ class Finding:
     """Which page of ours shows more: its address."""
     under: str = ""
     """The cause that it follows from, where it stands in a list behind it."""
-    consequences: tuple[Finding, ...] = ()
+    consequences: "tuple[Finding, ...]" = ()
     """What it has made wrong."""
 
     @property

@@ -1,7 +1,5 @@
 """What other packages find, by their entry points ``celery_pecker.findings``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import entry_points
@@ -20,7 +18,7 @@ GROUP = "celery_pecker.findings"
 class Finder(NamedTuple):
     """What a package looks at, in bounded time."""
 
-    examine: Callable[[Project], Iterable[Finding]]
+    examine: "Callable[[Project], Iterable[Finding]]"
     """Yields what is wrong."""
     in_tables: bool
     """It asks the project's database: where that gives no answer it is left out, and
@@ -39,7 +37,7 @@ def finders() -> Sequence[Finder]:
     return [one for one in found if one is not None]
 
 
-def examine(project: Project, *, in_tables: bool) -> Iterator[Finding]:
+def examine(project: "Project", *, in_tables: bool) -> Iterator[Finding]:
     """Yield what others find in the tables, or elsewhere."""
     for finder in finders():
         if finder.in_tables is in_tables:

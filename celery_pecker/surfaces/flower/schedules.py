@@ -1,7 +1,5 @@
 """The pages of all schedules and of one: what they show and what one can do."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from datetime import tzinfo
@@ -170,7 +168,7 @@ def plain(
     row: EntryRow,
     source: Source,
     now_us: int,
-    stored: ScheduleRow | None = None,
+    stored: "ScheduleRow | None" = None,
     removed: bool = False,
 ) -> dict[str, Any]:
     """Return a row as JSON has it."""
@@ -202,7 +200,7 @@ def plain(
 
 
 def _next(
-    row: EntryRow, source: Source, now_us: int, stored: ScheduleRow | None
+    row: EntryRow, source: Source, now_us: int, stored: "ScheduleRow | None"
 ) -> int | None:
     """Return the slot after the last: by what is stored, or by Flower's own code."""
     if stored is not None and not stored.declared_by_code:

@@ -8,8 +8,6 @@
 An error is ``{"error": "…"}``.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,7 +61,7 @@ class Recorded:
 class Intake:
     """Record requests in an outbox; safe for threads."""
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, outbox: "Outbox") -> None:
         self._outbox = outbox
 
     def record(
@@ -151,7 +149,7 @@ class IntakeService:
     without tasks that may be recorded.
     """
 
-    def __init__(self, outbox: Outbox, listener: Listener, token: str) -> None:
+    def __init__(self, outbox: "Outbox", listener: Listener, token: str) -> None:
         settings = outbox.settings
         if not token:
             raise Misconfigured(

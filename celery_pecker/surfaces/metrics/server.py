@@ -4,8 +4,6 @@ Threads, because a scrape that waits for PostgreSQL must not make a probe wait t
 asks whether this process lives.
 """
 
-from __future__ import annotations
-
 import logging
 import socket
 import socketserver
@@ -179,7 +177,7 @@ class Server:
             self._http = http
         http.serve_forever()
 
-    def _opened(self, *, quiet: bool = False) -> _Http | None:
+    def _opened(self, *, quiet: bool = False) -> "_Http | None":
         """Return what answers, None if the port cannot be had now."""
         place = self._settings.metrics
         try:
