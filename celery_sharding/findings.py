@@ -65,7 +65,6 @@ def _told(symptom: Symptom, rows: list[Subject]) -> Iterator[Finding]:
 
 
 def _retry(project: Project, key: str, user: str) -> str:
-    del key, user
     rows = found_by(project.database, FAILED)
     database = Database.of(project.settings, role="cli", package=PACKAGE)
     with closing(Ledger(database)) as ledger:

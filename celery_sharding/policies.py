@@ -40,7 +40,6 @@ class _Once:
 
     def delay(self, attempt: int) -> float:
         """Return the seconds until the attempt after that one (counted from 1)."""
-        del attempt
         return 0.0
 
 
@@ -71,7 +70,6 @@ class FailFast(_Once):
 
     def allowed(self, total: int) -> int | None:
         """Return how many items of that many may fail."""
-        del total
         return 0
 
 

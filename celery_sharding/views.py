@@ -176,7 +176,6 @@ def _act(
     retries = name == "retry"
 
     def call(ledger: Ledger, key: str, user: str) -> object:
-        del user
         ledger.close()  # over a new connection: it must not be done twice
         ledger.reading.job(key)
         done = getattr(ledger.control, "retry_failed" if retries else name)(key)
@@ -220,7 +219,6 @@ ACTS = (
 
 
 def _retry_these(ledger: Ledger, key: str, user: str) -> int:
-    del user
     task_id, _, group = key.rpartition("/")
     ledger.close()  # over a new connection: it must not be done twice
     if items := ledger.control.retry_failed(task_id, group):

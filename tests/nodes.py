@@ -183,7 +183,7 @@ class _Served:
         }
         act[Signals(signal).name if isinstance(signal, int) else signal or "SIGKILL"]()
 
-    def restart(self, timeout: float = 0.0) -> None:  # noqa: ARG002 - docker-py's
+    def restart(self, timeout: float = 0.0) -> None:
         """Restart the server on the same port, with its data."""
         self.server.stop()
         self.server.start()
@@ -212,7 +212,7 @@ class ServerContainer(CeleryTestContainer):
             "vhost": "0",
         }
 
-    def _wait_ready(self, timeout: float = _READY_WITHIN) -> bool:  # noqa: ARG002
+    def _wait_ready(self, timeout: float = _READY_WITHIN) -> bool:
         return bool(self.server.start().running)
 
 

@@ -56,11 +56,11 @@ class Idle(psycopg.Cursor[Any]):
 
     def execute(
         self,
-        query: Any,  # noqa: ARG002 — the signature is psycopg's
-        params: Any = None,  # noqa: ARG002
+        query: Any,
+        params: Any = None,
         *,
-        prepare: bool | None = None,  # noqa: ARG002
-        binary: bool | None = None,  # noqa: ARG002
+        prepare: bool | None = None,
+        binary: bool | None = None,
     ) -> Any:
         """Return at once."""
         return self
@@ -71,11 +71,11 @@ class AsyncIdle(psycopg.AsyncCursor[Any]):
 
     async def execute(
         self,
-        query: Any,  # noqa: ARG002 — the signature is psycopg's
-        params: Any = None,  # noqa: ARG002
+        query: Any,
+        params: Any = None,
         *,
-        prepare: bool | None = None,  # noqa: ARG002
-        binary: bool | None = None,  # noqa: ARG002
+        prepare: bool | None = None,
+        binary: bool | None = None,
     ) -> Any:
         """Return at once."""
         return self

@@ -172,7 +172,7 @@ class Kind:
                     findings.setdefault(one.subject, one)
         return [*findings.values()], whole
 
-    def params(self, look: Look) -> dict[str, object]:  # noqa: ARG002  # of some kinds
+    def params(self, look: Look) -> dict[str, object]:
         """Return what the statements are asked with beside the terms."""
         return {}
 
@@ -317,7 +317,7 @@ class Clock(Counted, name="clock", finds=("find_counted",)):
             params |= {"more": 1, "detail": f"the clock of the database {stepped}"}
         return params
 
-    def text(self, rule: Rule, finding: Finding) -> str:  # noqa: ARG002  # its own
+    def text(self, rule: Rule, finding: Finding) -> str:
         """Return how the clock stepped, where it is known."""
         return finding.detail or "the clock of the database has stepped: an era rose"
 
@@ -359,7 +359,7 @@ class JobHangs(OfJob, name="job_hangs", finds=("find_hanging_jobs",)):
         403: "claimed by a worker that is gone",
     }
 
-    def text(self, rule: Rule, finding: Finding) -> str:  # noqa: ARG002  # its own
+    def text(self, rule: Rule, finding: Finding) -> str:
         """Return how many shards, and their code."""
         code, one = int(finding.number), finding.detail == "1"
         what = self.codes[code].format(them="it" if one else "them")

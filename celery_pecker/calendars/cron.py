@@ -133,7 +133,7 @@ class Cron(CalendarSchedule):
         self.shortest = _shortest(fields)
         self._check()
 
-    def _rule_in(self, zone: tzinfo) -> CronRule:  # noqa: ARG002  # the same in each
+    def _rule_in(self, zone: tzinfo) -> CronRule:
         return self._cron
 
     @property

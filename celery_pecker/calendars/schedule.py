@@ -66,7 +66,6 @@ class CalendarSchedule(BaseSchedule):
 
     def bound(self, app: Any, name: str) -> Self:
         """Return a copy for one entry of an app."""
-        del name  # jitter and splay go by it
         mine: Self = copy_of(self)
         mine.app = app
         return mine

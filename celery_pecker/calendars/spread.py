@@ -70,7 +70,7 @@ class Moved(CalendarSchedule):
     def _most(self) -> timedelta:
         raise NotImplementedError
 
-    def _by(self, instant: datetime) -> timedelta:  # noqa: ARG002  # jitter goes by it
+    def _by(self, instant: datetime) -> timedelta:
         return self._most()
 
 
@@ -88,7 +88,7 @@ class Every(CalendarSchedule):
         """The interval in words."""
         return phrases.seconds_in_words(self.seconds)
 
-    def _after(self, utc: datetime, zone: tzinfo) -> datetime:  # noqa: ARG002  # UTC
+    def _after(self, utc: datetime, zone: tzinfo) -> datetime:
         period = timedelta(seconds=self.seconds)
         return EPOCH + ((utc - EPOCH) // period + 1) * period
 

@@ -25,7 +25,7 @@ class Gate(Protocol):
 class OpenGate:
     """Holds nothing."""
 
-    def held(self, names: Sequence[str]) -> Collection[str]:  # noqa: ARG002  # the protocol's
+    def held(self, names: Sequence[str]) -> Collection[str]:
         """Return nothing."""
         return ()
 

@@ -87,7 +87,7 @@ class PartStep(bootsteps.StartStopStep):
         )
         self.obj.start()
 
-    def close(self, parent: Any) -> None:  # noqa: ARG002  # Celery's
+    def close(self, parent: Any) -> None:
         """Take nothing more: the worker is about to stop."""
         self.obj.leave()
 
@@ -99,7 +99,7 @@ class PartStep(bootsteps.StartStopStep):
         """End what runs; Celery calls either this or `stop`."""
         self._join(parent, patient=False)
 
-    def info(self, obj: Any) -> Any:  # noqa: ARG002  # Celery's
+    def info(self, obj: Any) -> Any:
         """Return what `celery inspect stats` shows."""
         return {self.shown_as: self.obj.info()} if self.shown_as else None
 

@@ -170,7 +170,9 @@ class Sink(ABC):
     def take(self, entry: Entry) -> str:
         """Keep or write a message; return the id of the task that will run."""
 
-    def take_all(self, entries: list[Entry], *, copies: bool) -> list[str]:  # noqa: ARG002  # each is taken alike
+    def take_all(
+        self, entries: list[Entry], *, copies: bool
+    ) -> list[str]:  # each is taken alike
         """Keep or write messages that were built for one call."""
         return [self.take(entry) for entry in entries]
 

@@ -84,7 +84,6 @@ class RecordingPublisher:
         self, batch: Sequence[Dispatch], token: str, *, within: float = 0.0
     ) -> None:
         """Keep the batch, once per token."""
-        del within
         if self.failing is not None:
             raise self.failing
         if token not in self.tokens:
@@ -102,7 +101,6 @@ class _History:
 
     def allow(self, until: float) -> None:
         """Write all there is."""
-        del until
         while self._recorder.pending():
             self._recorder.flush(self._database, rows=1_000)
 

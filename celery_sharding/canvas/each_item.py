@@ -155,7 +155,6 @@ def processors(app: Celery) -> tuple[Processor, Processor]:
             call(item)
 
     def post(job: Job, results: Iterator[Any], errors: Iterable[ItemError]) -> Any:
-        del errors
         signature = signature_of(app, job.kwargs["post"])
         first = () if signature.immutable else ([*results],)
         return signature.type(*first, *signature.args, **signature.kwargs)

@@ -43,7 +43,6 @@ class Called(Task):  # type: ignore[type-arg]  # generic in the stubs only
 
     def options_of(self, kwargs: Mapping[str, Any]) -> Options:
         """Return how a call with those arguments is to run."""
-        del kwargs
         return self.processor.options
 
 

@@ -40,7 +40,6 @@ def figures(app: Celery) -> Iterable[Any]:
 
 
 def _find_job(source: Source, task_id: str, task: str) -> Origin | None:
-    del task
     jobs = ledger_of(source).reading.jobs(task_id=task_id, most=1)
     return Origin({"id": task_id}, jobs[0].task) if jobs else None
 

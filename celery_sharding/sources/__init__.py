@@ -60,7 +60,6 @@ class KeyRange(Source):
         self, sizes: Sizes, conf: Mapping[str, Any]
     ) -> Iterator[tuple[dict[str, Any], int | None]]:
         """Yield ranges of it."""
-        del conf
         first = self.first
         for count in sizes.of(self.last - self.first + 1):
             yield {"first": first, "count": count}, count
@@ -68,7 +67,6 @@ class KeyRange(Source):
 
     def read(self, part: Mapping[str, Any], conf: Mapping[str, Any]) -> Iterator[Any]:
         """Yield the numbers of a part."""
-        del conf
         return iter(range(part["first"], part["first"] + part["count"]))
 
 

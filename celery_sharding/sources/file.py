@@ -156,7 +156,6 @@ class File(Source):
         self, sizes: Sizes, conf: Mapping[str, Any]
     ) -> Iterator[tuple[dict[str, Any], int | None]]:
         """Yield where in the file each part begins and ends, in bytes."""
-        del conf
         with self._open() as file:
             start, _ = self._begin(file)
             items = sum(1 for _ in self._records(file))
@@ -170,7 +169,6 @@ class File(Source):
 
     def read(self, part: Mapping[str, Any], conf: Mapping[str, Any]) -> Iterator[Any]:
         """Yield the records of a part; `Unreadable` in place of one that is broken."""
-        del conf
         with self._open() as file:
             size = os.fstat(file.fileno()).st_size
             if size < part["end"]:

@@ -159,7 +159,7 @@ class Presence:
         """
         self._executor.stop()
 
-    def join(self, *, patient: bool) -> None:  # noqa: ARG002  # its tasks have ended
+    def join(self, *, patient: bool) -> None:
         """Remove the worker from the ledger, unless PostgreSQL is away."""
         self.leave()
         self._over.set()

@@ -195,7 +195,6 @@ def figures(app: Celery) -> "Iterable[Metric]":
 
 def read(mine: Source, query: Query) -> Shown:
     """Return how the databases stand, and stood in the last minutes."""
-    del query
     picture, past = mine.looks.picture(), mine.looks.past()
     policies = (str(limit.policy) for limit in mine.settings.limits.values())
     return Shown(
@@ -216,7 +215,6 @@ def read(mine: Source, query: Query) -> Shown:
 
 def find(mine: Source, task_id: str, task: str) -> Origin | None:
     """Return why a task is held; workers are asked only where some is."""
-    del task
     picture = mine.looks.picture()
     if not picture.held:
         return None

@@ -185,7 +185,6 @@ class HttpStore:
 
     def recall(self, database: str) -> str:
         """Return nothing: the service keeps no costs."""
-        del database
         return ""
 
     def keep(self, database: str, text: str, seconds: float) -> None:

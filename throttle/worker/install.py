@@ -50,12 +50,12 @@ class ThrottleStep(bootsteps.StartStopStep):
         if self.obj is not None:
             self.obj.leave(parent)
 
-    def shutdown(self, parent: Any) -> None:  # noqa: ARG002  # Celery's
+    def shutdown(self, parent: Any) -> None:
         """Report the last counts: the worker's tasks have ended."""
         if self.obj is not None:
             self.obj.close()
 
-    def info(self, parent: Any) -> Any:  # noqa: ARG002  # Celery's
+    def info(self, parent: Any) -> Any:
         """Return what `celery inspect stats` shows."""
         return None if self.obj is None else {"throttle": self.obj.info()}
 

@@ -29,7 +29,7 @@ class FastLane:
         """Return why the broker refuses this lane now."""
         return None
 
-    def tried(self, token: str, task_id: str) -> Any:  # noqa: ARG002
+    def tried(self, token: str, task_id: str) -> Any:
         """Return what was tried for a task under the token and is not settled."""
         return None
 
@@ -90,14 +90,14 @@ class StoredLane:
     def __init__(self, broker: BrokerConnection) -> None:
         self._broker = broker
 
-    def takes(self, message: Message) -> bool:  # noqa: ARG002
+    def takes(self, message: Message) -> bool:
         """Return whether a message can be sent in one go with others."""
         return False
 
     push: Callable[[Sequence[Message], str, datetime], Pushed[int]]
     """Sends all of them, under a token; returns what became of each."""
 
-    def pushed(self, token: str) -> bool:  # noqa: ARG002
+    def pushed(self, token: str) -> bool:
         """Return whether a batch is known to be on the broker."""
         return False
 

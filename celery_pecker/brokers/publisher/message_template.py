@@ -254,7 +254,6 @@ class _Recorder(Producer):
         super().__init__(tape, auto_declare=False)
 
     def maybe_declare(self, entity: Any, retry: bool = False, **_policy: Any) -> bool:
-        del retry
         try:
             refusal = self._broker.declare([entity])
         except self._broker.broken_by as error:

@@ -196,7 +196,6 @@ class _RecordingProducer:
         self, entity: Any, retry: bool = False, **_policy: object
     ) -> None:
         """Declare the entity; a refusal does not close the channel of messages."""
-        del retry
         refusal = self._pecker_broker.declare([entity])
         if refusal is not None:
             raise Undeclarable(refusal)

@@ -61,7 +61,7 @@ class Transport:
             BrokerRefuses: the broker lives, and takes no messages.
         """
 
-    def why_missing(self, exchange: str) -> str | None:  # noqa: ARG002
+    def why_missing(self, exchange: str) -> str | None:
         """Return why nothing can be sent to an exchange; None: it is there.
 
         Raises:
@@ -79,7 +79,7 @@ class Transport:
         return ()
 
     @staticmethod
-    def takes_no_writes(error: BaseException) -> bool:  # noqa: ARG004
+    def takes_no_writes(error: BaseException) -> bool:
         """Return whether the broker says that it takes nothing now, of anybody."""
         return False
 
@@ -87,7 +87,7 @@ class Transport:
         """Return whether others may be sent: this one has no frame, or is refused."""
         return isinstance(error, FrameSyntaxError)
 
-    def why_forbidden(self, error: BaseException | None) -> str | None:  # noqa: ARG002
+    def why_forbidden(self, error: BaseException | None) -> str | None:
         """Return why this user may send no messages, if that is the error."""
         return None
 

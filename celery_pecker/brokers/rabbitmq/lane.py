@@ -257,7 +257,7 @@ def _write_ups(
 class StoredRabbit(StoredLane):
     """Publishes stored messages through py-amqp's own framing."""
 
-    def takes(self, message: Message) -> bool:  # noqa: ARG002  # whatever it is
+    def takes(self, message: Message) -> bool:
         """Return that it does."""
         return True
 
@@ -270,7 +270,6 @@ class StoredRabbit(StoredLane):
             BrokerUnavailable: nothing was sent.
 
         """
-        del token  # it says nothing to RabbitMQ
         pushed = Pushed[int]()
         names = {one.exchange for one in messages} - {""}
         why_missing = self._broker.transport.why_missing

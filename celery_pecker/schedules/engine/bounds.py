@@ -23,7 +23,7 @@ class Single:
     at_us: int
     is_polled = False
 
-    def next(self, last_us: int, now_us: int) -> int:  # noqa: ARG002  # the protocol's
+    def next(self, last_us: int, now_us: int) -> int:
         """Return the instant until it is over."""
         return self.at_us if last_us < self.at_us else NEVER_US
 
@@ -36,7 +36,7 @@ class Grid:
     start_us: int | None
     is_polled = False
 
-    def next(self, last_us: int, now_us: int) -> int:  # noqa: ARG002  # the protocol's
+    def next(self, last_us: int, now_us: int) -> int:
         """Return the first slot after the last."""
         start_us = self.start_us
         if start_us is None:

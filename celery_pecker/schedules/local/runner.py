@@ -186,7 +186,6 @@ class LocalRunner:
             NotStarted: some are not and will not be, and why; `done` names the others.
             KeyError: an entry that was never prepared; nothing was started.
         """
-        del token  # nothing is ever handed over twice
         now = self.clock.monotonic()
         orders = [
             order_of(self._ready[one.name], one, now, within, schema=self.schema)

@@ -54,8 +54,8 @@ class _Unstored(trace.TraceInfo):
         self,
         task: Any,
         req: Any,
-        eager: bool = False,  # noqa: ARG002  # Celery's signature
-        call_errbacks: bool = True,  # noqa: ARG002  # Celery's signature
+        eager: bool = False,
+        call_errbacks: bool = True,
     ) -> Any:
         handle = (
             self.handle_retry if self.state == states.RETRY else self.handle_failure

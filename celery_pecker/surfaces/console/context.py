@@ -155,7 +155,7 @@ class CommandContext:
         named = click.group(name=command.__name__, invoke_without_command=True)
         return named(_ending(call, as_json))
 
-    def hint(self, error: Exception) -> str:  # noqa: ARG002  # of some packages
+    def hint(self, error: Exception) -> str:
         """Return what an error is shown with, such as a name that was meant."""
         return ""
 

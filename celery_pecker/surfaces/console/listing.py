@@ -40,7 +40,6 @@ class Listing:
         self, console: Console, options: ConsoleOptions
     ) -> RenderResult:
         """Draw it, as rich asks for it."""
-        del console
         yield self.drawn(options.max_width)
 
     def drawn(self, wide: int) -> RenderableType:

@@ -24,18 +24,15 @@ from celery_pecker.surfaces.views.phrases import plural
 
 
 def _end(project: Project, key: str, user: str) -> None:
-    del user
     if not project.database.run("end_session", key=key):
         raise NoSuchRow("that session has ended by itself")
 
 
 def _retry(project: Project, key: str, user: str) -> str:
-    del key, user
     return plural(outbox.retry(project.database, Which(parked=True)), "message")
 
 
 def _restart(project: Project, key: str, user: str) -> str:
-    del key, user
     rows = found_by(project.database, KINDS["observer_parked"])
     for row in rows:
         observers.restart(project.database, row.subject)
@@ -43,7 +40,6 @@ def _restart(project: Project, key: str, user: str) -> str:
 
 
 def _take(project: Project, key: str, user: str) -> str:
-    del user
     replies = project.app.control.add_consumer(key, reply=True) or ()
     if not replies:
         raise NoSuchRow("no worker answers: start one")

@@ -124,7 +124,6 @@ def remove(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any]
 
 def preview(source: Source, name: str, by: str, fields: Fields) -> dict[str, Any]:
     """Return the sentence and the next runs of what was typed; nothing is written."""
-    del name, by
     _require_editing(source)  # it is work, and for a form that can be saved
     seen = form.preview(schedules_of(source.app), _known(fields))
     return {**asdict(seen), "runs": [to_us(run) for run in seen.runs]}

@@ -69,7 +69,6 @@ class Loader(TornadoLoader):
 
     def resolve_path(self, name: str, parent_path: str | None = None) -> str:
         """Take every name as it is: a page of ours extends Flower's base.html."""
-        del parent_path
         return name
 
     def _create_template(self, name: str) -> Template:

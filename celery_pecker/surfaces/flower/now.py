@@ -94,7 +94,6 @@ def _acted_on(source: Source) -> Project:
 
 def read(watch: Watch, query: Query) -> dict[str, Any]:
     """Return what the last look found."""
-    del query
     report = watch.report()
     if report is None:
         report = Report(now_us=to_us(SYSTEM.now()), findings=(), causes=())

@@ -38,7 +38,6 @@ class Refused(PeckerError):
 
 def always(app: Celery) -> bool:
     """Return True: each app has the page."""
-    del app
     return True
 
 

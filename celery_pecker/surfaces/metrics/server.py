@@ -231,7 +231,6 @@ class _Http(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client that went away."""
-        del request
         logger.debug("pecker: %s asked for metrics and went away", client_address)
 
 

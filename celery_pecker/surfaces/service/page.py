@@ -94,7 +94,6 @@ class JsonHandler(RequestHandler):
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer in the form that clients read, without insides."""
-        del kwargs
         status = HTTPStatus(status_code)
         self.reply(status, {"error": status.phrase.lower()})
 

@@ -254,14 +254,12 @@ def _act(
     """Return an act; an answer of which nothing is said is a refusal."""
 
     def call(database: Database, key: str, user: str) -> object:
-        del user
         answer = does(database, key)
         if not answer if isinstance(says, str) else answer not in says:
             raise NoSuchRow(GONE)
         return answer
 
     def every(database: Database, query: Query, user: str) -> int:
-        del user
         overview, which = ObserversOverview(database), chosen(query)
         total = overview.page(which, limit=1).total
         rows = overview.page(which, limit=total).rows

@@ -55,7 +55,7 @@ def test_a_gate_with_an_odd_answer_holds_nothing(
     """None, of a forgotten return, stopped all entries."""
 
     class Odd:
-        def held(self, names: Sequence[str]) -> Collection[str]:  # noqa: ARG002
+        def held(self, names: Sequence[str]) -> Collection[str]:
             return answer  # type: ignore[no-any-return]
 
     assert len(start({"sweep": 1.0}, gate=Odd()).pass_time(3.1)) == 3

@@ -208,7 +208,7 @@ def test_a_thousand_entries_of_a_country_ask_its_library_once() -> None:
 class NeverAtWork:
     """A calendar without a working day."""
 
-    def is_working_day(self, day: date) -> bool:  # noqa: ARG002  # never
+    def is_working_day(self, day: date) -> bool:
         """Never."""
         return False
 

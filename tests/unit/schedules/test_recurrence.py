@@ -35,7 +35,7 @@ class Fourth(schedule):
 
     calls = 0
 
-    def is_due(self, last_run_at: datetime) -> Any:  # noqa: ARG002
+    def is_due(self, last_run_at: datetime) -> Any:
         """Count."""
         type(self).calls += 1
         return self.calls % 4 == 0, 7.5
@@ -48,7 +48,7 @@ class Sometimes(schedule):
         super().__init__(timedelta(days=1))
         self.answer = answer
 
-    def is_due(self, last_run_at: datetime) -> Any:  # noqa: ARG002
+    def is_due(self, last_run_at: datetime) -> Any:
         """Answer, or fail."""
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -148,7 +148,7 @@ def test_an_estimate_that_gives_no_later_instant_is_asked_again_in_a_minute(
     """It neither fires at once for ever nor never again."""
 
     class Odd(schedule):
-        def remaining_estimate(self, last_run_at: datetime) -> Any:  # noqa: ARG002
+        def remaining_estimate(self, last_run_at: datetime) -> Any:
             return estimate
 
     odd = recurrence(Odd(timedelta(seconds=5)), app, "test")

@@ -123,7 +123,7 @@ class Listener(Accounts):
         self.answers: list[tuple[ExchangeAnswer | None, float]] = []
         self.recalled: list[tuple[str, str]] = []
 
-    def observe(self, reading: Reading, now: float) -> None:  # noqa: ARG002  # the protocol's
+    def observe(self, reading: Reading, now: float) -> None:
         """Write down a reading."""
         self.observed.append(reading)
 

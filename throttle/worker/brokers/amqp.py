@@ -119,7 +119,6 @@ class AmqpBroker(Broker):
         self, error: Exception, exchange: str, key: str, message: Any
     ) -> None:
         # Before its confirmation. The oldest one of its task that is on its way there.
-        del error, exchange
         task = (message.headers or {}).get("id")
         for sent in self._sent.values():
             if (
@@ -141,7 +140,6 @@ class AmqpBroker(Broker):
         return super().queue_of(request)
 
     def _bound(self, exchange: str, key: str) -> list[str]:
-        del exchange, key
         return []
 
     def _there(self, parking: Parking) -> bool:
@@ -232,7 +230,6 @@ class AmqpBroker(Broker):
     def _cancel(self, queue: str, tag: str) -> None:
         # Without waiting: what is on its way comes to us, and nothing is delivered
         # in the middle of another callback.
-        del queue
         self._channel.basic_cancel(tag, nowait=True)
 
     def _consume(self, queue: str, tag: str, callback: Any) -> None:

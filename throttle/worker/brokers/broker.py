@@ -259,7 +259,6 @@ class Broker:
                 yield self.parking_of(database, queue.name)
 
     def _exists(self, parking: Parking) -> bool:
-        del parking
         return True
 
     def _arrived(self, parking: Parking, message: Any) -> None:
@@ -289,7 +288,6 @@ class Broker:
 
         Returns whether it answered for all of them.
         """
-        del held
         return True
 
     def hand_back(self, held: Held) -> None:
