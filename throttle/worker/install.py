@@ -111,10 +111,16 @@ def throttle_held(state: Any, task_id: str) -> dict[str, Any]:
 
     Nothing, if it is not held here. Without seconds: it waits for its `rate_limit`.
     """
+    mine = _throttle_of(state)
+    return mine.hook.held.find(task_id) if mine else {}
+
+
+def _throttle_of(state: Any) -> "WorkerThrottle | None":
+    """Return what the step of this worker made; None: it has no limits."""
     for step in state.consumer.blueprint.order:
         if isinstance(step, ThrottleStep) and step.obj is not None:
-            return step.obj.hook.held.find(task_id)
-    return {}
+            return step.obj
+    return None
 
 
 @control_command(
@@ -130,18 +136,18 @@ def throttle_limit(
     """
     from throttle.store import adjust  # noqa: PLC0415  # no other command needs it
 
-    for step in state.consumer.blueprint.order:
-        if isinstance(step, ThrottleStep) and step.obj is not None:
-            runtime = step.obj.runtime
-            limit = runtime.settings.limits.get(database)
-            if limit is None:
-                allowed = ", ".join(sorted(runtime.settings.limits))
-                return {"error": f"{database!r} has no limit; known: {allowed}"}
-            try:
-                message = adjust(
-                    runtime.store, limit, operations or None, seconds, who or "a user"
-                )
-            except ThrottleError as error:
-                return {"error": str(error)}
-            return {"ok": message}
-    return {"error": "this worker has no throttle_limits"}
+    mine = _throttle_of(state)
+    if mine is None:
+        return {"error": "this worker has no throttle_limits"}
+    runtime = mine.runtime
+    limit = runtime.settings.limits.get(database)
+    if limit is None:
+        allowed = ", ".join(sorted(runtime.settings.limits))
+        return {"error": f"{database!r} has no limit; known: {allowed}"}
+    try:
+        message = adjust(
+            runtime.store, limit, operations or None, seconds, who or "a user"
+        )
+    except ThrottleError as error:
+        return {"error": str(error)}
+    return {"ok": message}
