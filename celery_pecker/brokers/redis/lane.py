@@ -325,7 +325,7 @@ class StoredRedis(StoredLane):
         for one in messages:
             known = {"properties": {"priority": one.priority or 0}}
             # By kombu's rule, which also says which list it is
-            priority = int(self._broker.channel._get_message_priority(known))  # noqa: SLF001
+            priority = int(self._broker.channel._get_message_priority(known))  # noqa: SLF001 (kombu's rule)
             where = one.exchange, one.routing_key, priority
             texts.append((where, rendered(one, priority, now)))
         pushed = self._script.push(
